@@ -1,0 +1,61 @@
+/**
+ * Every tool that a role may be given, by server; a role configuration that names another is refused, since a typing
+ * error would be a silently missing tool. No word here merges: `complete` lets the gateway decide what follows.
+ */
+export const toolsByServer = {
+  flow: [
+    "give_me_work",
+    "i_will_work_on",
+    "open_pr",
+    "i_am_done",
+    "sync_branch",
+    "i_am_blocked",
+    "unclaim",
+    "resume",
+    "i_am_idle",
+    "claim_review",
+    "pass_review",
+    "fail_review",
+    "claim_doc_task",
+    "i_documented",
+    "i_will_plan",
+    "delegate",
+    "reassign",
+    "declare_coverage",
+    "submit_up",
+    "submit_root",
+    "complete",
+    "request_changes",
+    "escalate_up",
+    "escalate_to_ceo",
+    "unblock",
+    "triage",
+    "triage_all",
+    "claim_gate_review",
+    "pr_pass",
+    "pr_fail",
+    "claim_pr_review",
+    "post_pr_review",
+    "waive_finding",
+  ],
+  do: [
+    "commit",
+    "note",
+    "say",
+    "dm",
+    "notify",
+    "evidence",
+    "progress",
+    "pr_update",
+    "notify_list",
+    "notify_get",
+    "notify_ack",
+    "read_messages",
+    "read_a2a",
+  ],
+  git: ["status", "log", "diff"],
+  kb: ["search", "query", "stats"],
+} as const;
+
+export type Server = keyof typeof toolsByServer;
+export type Tool<S extends Server> = (typeof toolsByServer)[S][number];
