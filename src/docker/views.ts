@@ -1,0 +1,60 @@
+import type { ContainerInfo, ContainerInspectInfo } from "dockerode";
+import type { ContainerStatus, ContainerSummary, ContainerView, Mount } from "../reconcile/ports.ts";
+
+const toName = (name: string | undefined): string => (name ?? "").replace(/^\//, "");
+
+/** "0001-01-01T00:00:00Z" is Go's way to say never. */
+const toTime = (text: string | undefined): number | undefined => {
+  const time = Date.parse(text ?? "");
+  return time > 0 ? time : undefined;
+};
+
+export const toSummary = (info: ContainerInfo): ContainerSummary => ({
+  id: info.Id,
+  name: toName(info.Names[0]),
+  status: info.State as ContainerStatus,
+  createdAt: info.Created * 1000,
+  labels: info.Labels ?? {},
+});
+
+export const toView = (info: ContainerInspectInfo): ContainerView => ({
+  id: info.Id,
+  name: toName(info.Name),
+  status: info.State.Status as ContainerStatus,
+  createdAt: toTime(info.Created) ?? 0,
+  labels: info.Config.Labels ?? {},
+  startedAt: toTime(info.State.StartedAt),
+  finishedAt: toTime(info.State.FinishedAt),
+  exitCode: info.State.ExitCode,
+  oomKilled: info.State.OOMKilled,
+  environment: Object.fromEntries(
+    (info.Config.Env ?? []).map((entry) => {
+      const [name = "", ...value] = entry.split("=");
+      return [name, value.join("=")];
+    }),
+  ),
+  networkMode: info.HostConfig.NetworkMode ?? "",
+  networks: Object.fromEntries(
+    Object.entries(info.NetworkSettings.Networks ?? {}).map(([name, endpoint]) => [name, endpoint.IPAddress ?? ""]),
+  ),
+  mounts: toMounts(info),
+  readonlyRootfs: info.HostConfig.ReadonlyRootfs === true,
+});
+
+/** Volumes and binds stand in Mounts; a tmpfs only where it was asked for. */
+const toMounts = (info: ContainerInspectInfo): Mount[] => {
+  const tmpfs = [
+    ...Object.keys((info.HostConfig.Tmpfs ?? {}) as Record<string, string>),
+    ...(info.HostConfig.Mounts ?? []).filter(({ Type }) => Type === "tmpfs").map(({ Target }) => Target),
+  ];
+  return [
+    ...(info.Mounts ?? []).map(
+      (mount): Mount => ({
+        destination: mount.Destination,
+        kind: mount.Type === "volume" || mount.Type === "bind" || mount.Type === "tmpfs" ? mount.Type : "other",
+        writable: mount.RW,
+      }),
+    ),
+    ...tmpfs.map((destination): Mount => ({ destination, kind: "tmpfs", writable: true })),
+  ];
+};

@@ -1,0 +1,149 @@
+import { labels } from "../contract/labels.ts";
+import type { Log } from "../contract/log-events.ts";
+import { fallbackNetwork } from "../contract/names.ts";
+import type { Refusal } from "../contract/refusal.ts";
+import type { Registry } from "../engines/registry.ts";
+import { EngineFaultError, EngineRejectedError, toError } from "../errors.ts";
+import type { Delivery } from "./deliver.ts";
+import type { Sight } from "./observe.ts";
+import type { Action } from "./plan.ts";
+import type { ContainerView, DockerPort } from "./ports.ts";
+import type { Provisioner } from "./provisioner.ts";
+import { RefusedError } from "./refused-error.ts";
+
+export interface Hands {
+  readonly docker: DockerPort;
+  readonly delivery: Delivery;
+  readonly provisioner: Provisioner;
+  readonly registry: Registry;
+  readonly installation: string;
+  readonly log: Log;
+}
+
+/** Carries out one action. Already so is done; what cannot be done for this agent ends in a refusal. */
+export const act = async (action: Action, sight: Sight, hands: Hands): Promise<void> => {
+  const { docker, delivery, provisioner, log } = hands;
+  const { key, agentId } = sight;
+  const ids = { agent: agentId, container: key };
+  const agent = sight.agent as ContainerView; // no action but `remove` is planned without one
+
+  switch (action.kind) {
+    case "join":
+      await refuseUnlessPossible("NETWORK_UNSUPPORTED", networkRemedy(action.network), async () => {
+        if (action.network === fallbackNetwork) await ensureFallbackNetwork(hands);
+        await docker.connectNetwork(action.network, key);
+      });
+      return;
+    case "provision": {
+      const engine = hands.registry.find(({ name }) => name === action.engine);
+      if (!engine) return;
+      const password = provisioner.passwords(key)[engine.name] ?? sight.delivered.passwords[engine.name];
+      provisioner.start(
+        { engine, agentId, ownerContainer: key, network: action.network, password },
+        { lost: action.lost, existing: sight.existing },
+      );
+      return;
+    }
+    case "arm":
+      await delivery.arm(agent, agentId);
+      return;
+    case "hold":
+      await refuseUnlessPossible("HOLD_IMPOSSIBLE", holdRemedy, async () => {
+        if ((await docker.pauseContainer(key)) === "paused") log("agent.held", ids);
+      });
+      return;
+    case "deliver":
+      await delivery.deliver(agent, agentId, action.phase, provisioner.passwords(key));
+      if (action.phase === "released" && sight.phase !== "delivered") log("agent.released", { ...ids, held: false });
+      return;
+    case "release":
+      await docker.unpauseContainer(key);
+      log("agent.released", { ...ids, held: true });
+      await delivery.mark(agent, "released");
+      return;
+    case "refuse":
+      await refuse(action.refusal, sight, hands);
+      return;
+    case "kill":
+      await docker.killContainer(key);
+      log("agent.killed", ids);
+      return;
+    case "remove":
+      await removeSandboxes(action.reason, sight, hands);
+      return;
+    case "forget":
+      delivery.forget(key);
+      await removeFallbackNetwork(hands);
+      return;
+  }
+};
+
+const refuse = async (refusal: Refusal, sight: Sight, { delivery, log }: Hands): Promise<void> => {
+  const { key, agentId, agent } = sight;
+  log("agent.refused", { agent: agentId, container: key, name: agent?.name, ...pickRefusal(refusal) });
+  if (!agent) return;
+  await delivery.refuse(agent, agentId, refusal);
+};
+
+const pickRefusal = ({ error, message, remediate, missing }: Refusal) => ({
+  error,
+  reason: message,
+  remediate,
+  missing,
+});
+
+/** All in parallel, by force: throwaway data needs no graceful stop, and it takes no longer than the slowest. */
+const removeSandboxes = async (reason: string, sight: Sight, hands: Hands): Promise<void> => {
+  const { docker, provisioner, log, installation } = hands;
+  const { key, agentId } = sight;
+  const startedAt = performance.now();
+  await provisioner.cancel(key);
+  // What a cancelled job had just made is not in what was observed before.
+  const sandboxes = await docker.listContainers([
+    `${labels.sandbox}=1`,
+    `${labels.installation}=${installation}`,
+    `${labels.ownerContainer}=${key}`,
+  ]);
+  const results = await Promise.allSettled(
+    sandboxes.map(async ({ id, labels: its }) => {
+      await docker.removeContainer(id);
+      const durationMs = Math.round(performance.now() - startedAt);
+      log("sandbox.removed", { agent: agentId, container: key, engine: its[labels.engine] ?? "", reason, durationMs });
+    }),
+  );
+  const failure = results.find((result) => result.status === "rejected");
+  if (failure) throw toError(failure.reason);
+  if (reason === "gone" || reason === "ended") log("agent.gone", { agent: agentId, container: key });
+};
+
+const ensureFallbackNetwork = async ({ docker, installation }: Hands): Promise<void> => {
+  if (await docker.inspectNetwork(fallbackNetwork)) return;
+  await docker.createNetwork(fallbackNetwork, { [labels.sandbox]: "1", [labels.installation]: installation });
+};
+
+/** Ours alone, and only when no container in any state refers to it: an ended agent could not start without it. */
+export const removeFallbackNetwork = async ({
+  docker,
+  installation,
+}: Pick<Hands, "docker" | "installation">): Promise<void> => {
+  const network = await docker.inspectNetwork(fallbackNetwork);
+  if (network?.labels[labels.installation] === installation) await docker.removeNetworkIfUnused(fallbackNetwork);
+};
+
+const refuseUnlessPossible = async (
+  error: Refusal["error"],
+  remediate: string,
+  step: () => Promise<void>,
+): Promise<void> => {
+  try {
+    await step();
+  } catch (thrown) {
+    if (!(thrown instanceof EngineRejectedError || thrown instanceof EngineFaultError)) throw thrown;
+    throw new RefusedError({ error, message: `The Engine refused: ${thrown.message}.`, remediate, missing: [] });
+  }
+};
+
+const networkRemedy = (network: string): string =>
+  `See that the network ${network} exists and that containers may join it (ROBOCO_SANDBOX_NETWORK), then recreate the agent.`;
+
+const holdRemedy = `If this Engine cannot pause containers, set the label ${labels.hold}=none and start the agent through /roboco/bin/enter.`;

@@ -1,0 +1,246 @@
+import { randomBytes } from "node:crypto";
+import { labels } from "../contract/labels.ts";
+import type { Log } from "../contract/log-events.ts";
+import { passwordBytes, toOwner, toSandboxName } from "../contract/names.ts";
+import type { Refusal } from "../contract/refusal.ts";
+import type { SandboxEngine } from "../engines/engine.ts";
+import { EngineFaultError, EngineRejectedError, isCancelled, toError } from "../errors.ts";
+import { awaitReady } from "./await-ready.ts";
+import { isAlive, isEnded } from "./observed.ts";
+import type { ContainerView, DockerPort, Reach } from "./ports.ts";
+import { RefusedError } from "./refused-error.ts";
+
+export interface ProvisionRequest {
+  readonly engine: SandboxEngine;
+  readonly agentId: string;
+  readonly ownerContainer: string;
+  readonly network: string;
+  /** Of an earlier delivery: a sandbox made again keeps its credentials. */
+  readonly password: string | undefined;
+}
+
+export interface ProvisionOptions {
+  readonly docker: DockerPort;
+  readonly reach: Reach;
+  readonly log: Log;
+  readonly installation: string;
+  readonly images: Readonly<Record<string, string>>;
+  readonly memoryBytes: number;
+  readonly cpus: number;
+  readonly ensureImage: (reference: string, signal: AbortSignal) => Promise<readonly string[]>;
+}
+
+export type Provisioned =
+  | { readonly kind: "ready"; readonly containerId: string; readonly password: string }
+  | { readonly kind: "failed"; readonly refusal: Refusal };
+
+/** Of the tmpfs' share of the memory limit: a full disk must not kill the server that has to say so. */
+const tmpfsShare = 0.75;
+/** Names held by a sandbox that is just going are free within a moment. */
+const maxNameAttempts = 5;
+
+/**
+ * Makes one sandbox, or takes over what a process before this one left of it, until it answers a login.
+ * Failures that will not mend are values; an Engine that is away rejects, and so does a cancellation.
+ */
+export const provision = async (
+  request: ProvisionRequest,
+  options: ProvisionOptions,
+  signal: AbortSignal,
+): Promise<Provisioned> => {
+  try {
+    return await makeOne(request, options, signal);
+  } catch (error) {
+    if (isCancelled(signal)) throw error;
+    if (error instanceof RefusedError) return { kind: "failed", refusal: error.refusal };
+    if (error instanceof EngineRejectedError || error instanceof EngineFaultError) {
+      return failed(request, "SANDBOX_REJECTED", `The Engine refused it: ${error.message}.`, error.remediate);
+    }
+    throw error;
+  }
+};
+
+const makeOne = async (
+  request: ProvisionRequest,
+  options: ProvisionOptions,
+  signal: AbortSignal,
+): Promise<Provisioned> => {
+  const { engine, agentId } = request;
+  const { docker } = options;
+  const name = toSandboxName(engine.shortName, agentId);
+  // Joining a network and starting a container do not wait for each other.
+  const reaching = options.reach.hold(request.network);
+  reaching.catch(() => {}); // awaited below
+  try {
+    const { id, password } = await createOrAdopt(name, request, options, signal);
+    signal.throwIfAborted();
+    if ((await docker.startContainer(id)) === "gone")
+      throw new RefusedError(exitedRefusal(request, "it was removed", []));
+    const view = await docker.inspectContainer(id);
+    if (!view || !isAlive(view.status)) throw new RefusedError(await explainExit(request, docker, id, password));
+    const host = view.networks[request.network] || Object.values(view.networks).find((address) => address !== "");
+    if (!host) {
+      return failed(request, "SANDBOX_REJECTED", `It got no address on the network ${request.network}.`, networkRemedy);
+    }
+    await reaching;
+    const readiness = await awaitReady(
+      engine,
+      { host, port: engine.port, password },
+      {
+        isRunning: async () => isAlive((await docker.inspectContainer(id))?.status ?? "gone"),
+        signal,
+      },
+    );
+    if (readiness.kind === "exited") throw new RefusedError(await explainExit(request, docker, id, password));
+    if (readiness.kind === "timeout") {
+      const tail = await readTail(docker, id, password);
+      return failed(
+        request,
+        "SANDBOX_NOT_READY",
+        `It answered no login at ${host}:${engine.port} within ${engine.readyWithinMs / 1000} s (last: ${readiness.lastError}).${tail}`,
+        "If it cannot be reached at all, run the sidecar as a container on this Engine; if it is slow, give it more CPU or memory.",
+      );
+    }
+    return { kind: "ready", containerId: id, password };
+  } finally {
+    await reaching.then((handle) => handle[Symbol.asyncDispose]()).catch(() => {});
+  }
+};
+
+const createOrAdopt = async (
+  name: string,
+  request: ProvisionRequest,
+  options: ProvisionOptions,
+  signal: AbortSignal,
+): Promise<{ id: string; password: string }> => {
+  const { docker } = options;
+  const { engine } = request;
+  let password = request.password ?? randomBytes(passwordBytes).toString("hex");
+  for (let attempt = 1; ; attempt += 1) {
+    const image = options.images[engine.name] ?? engine.image;
+    const volumes = await options.ensureImage(image, signal);
+    signal.throwIfAborted();
+    const created = await docker.createContainer(specify(name, request, options, { image, volumes, password }));
+    if (created !== "conflict" && created !== "no-image") return { id: created, password };
+    if (created === "conflict") {
+      const holder = await docker.inspectContainer(name);
+      if (holder) {
+        const verdict = await judgeHolder(holder, request, options);
+        const known = holder.environment[engine.passwordVariable];
+        if (verdict === "adopt" && known) return { id: holder.id, password: known };
+        if (verdict === "replace" && known) password = known;
+        await docker.removeContainer(holder.id);
+      }
+    }
+    if (attempt >= maxNameAttempts) {
+      throw new RefusedError(
+        failed(
+          request,
+          created === "conflict" ? "NAME_TAKEN" : "IMAGE_UNAVAILABLE",
+          created === "conflict"
+            ? `Its name ${name} stays taken though its holder was removed.`
+            : `The image ${image} vanishes as soon as it is there.`,
+          "See what else works on this Engine, then recreate the agent.",
+        ).refusal,
+      );
+    }
+  }
+};
+
+/** A sandbox of ours that nobody living owns is stale. Whatever else holds the name is not ours to touch. */
+const judgeHolder = async (
+  holder: ContainerView,
+  request: ProvisionRequest,
+  { docker, installation }: ProvisionOptions,
+): Promise<"adopt" | "replace" | "stale"> => {
+  const owner = holder.labels[labels.ownerContainer];
+  const isOurs =
+    holder.labels[labels.sandbox] === "1" && holder.labels[labels.installation] === installation && owner !== undefined;
+  if (isOurs && owner === request.ownerContainer) {
+    return isEnded(holder.status) || holder.status === "removing" ? "replace" : "adopt";
+  }
+  if (isOurs) {
+    const ownerView = await docker.inspectContainer(owner);
+    if (!ownerView || isEnded(ownerView.status)) return "stale";
+  }
+  throw new RefusedError(
+    failed(
+      request,
+      "NAME_TAKEN",
+      `The name ${holder.name} is taken by the container ${holder.id.slice(0, 12)}, which is not this agent's sandbox.`,
+      `Remove or rename that container, or give the agent another id (label ${labels.agentId}).`,
+    ).refusal,
+  );
+};
+
+const specify = (
+  name: string,
+  { engine, agentId, ownerContainer, network }: ProvisionRequest,
+  { installation, memoryBytes, cpus }: ProvisionOptions,
+  { image, volumes, password }: { image: string; volumes: readonly string[]; password: string },
+) => {
+  const covered = engine.dataPath !== undefined && volumes.some((path) => `${engine.dataPath}/`.startsWith(`${path}/`));
+  return {
+    name,
+    image,
+    environment: { ...engine.environment, [engine.passwordVariable]: password },
+    command: engine.command,
+    labels: {
+      [labels.sandbox]: "1",
+      [labels.owner]: toOwner(agentId),
+      [labels.ownerContainer]: ownerContainer,
+      [labels.engine]: engine.name,
+      [labels.installation]: installation,
+    },
+    network,
+    tmpfs: engine.dataPath !== undefined && !covered ? [...volumes, engine.dataPath] : volumes,
+    tmpfsBytes: Math.floor(memoryBytes * tmpfsShare),
+    memoryBytes,
+    cpus,
+  };
+};
+
+const networkRemedy = "Look at that network (docker network inspect) and recreate the agent.";
+
+const failed = (
+  { engine }: ProvisionRequest,
+  error: Refusal["error"],
+  message: string,
+  remediate: string,
+): Provisioned & { kind: "failed" } => ({
+  kind: "failed",
+  refusal: { error, message: `Sandbox ${engine.name}: ${message}`, remediate, missing: [engine.name] },
+});
+
+const exitedRefusal = (request: ProvisionRequest, how: string, hints: readonly string[], tail = ""): Refusal =>
+  failed(
+    request,
+    "SANDBOX_EXITED",
+    `Its server ended before it was ready: ${how}.${tail}`,
+    [...hints, "Correct the cause and recreate the agent."].join(" "),
+  ).refusal;
+
+const explainExit = async (
+  request: ProvisionRequest,
+  docker: DockerPort,
+  id: string,
+  password: string,
+): Promise<Refusal> => {
+  const view = await docker.inspectContainer(id);
+  if (!view) return exitedRefusal(request, "the container was removed", []);
+  const tail = await readTail(docker, id, password);
+  return view.oomKilled || view.exitCode === 137
+    ? exitedRefusal(
+        request,
+        `exit code ${view.exitCode}, killed, most likely out of memory`,
+        ["Raise ROBOCO_SANDBOX_MEMORY."],
+        tail,
+      )
+    : exitedRefusal(request, `exit code ${view.exitCode}`, [], tail);
+};
+
+/** The server's last words, its password taken out. */
+const readTail = async (docker: DockerPort, id: string, password: string): Promise<string> => {
+  const lines = await docker.readLogTail(id).catch((error) => [`(no log: ${toError(error).message})`]);
+  return lines.length === 0 ? "" : ` Its last log lines: ${lines.join(" | ").replaceAll(password, "***")}`;
+};

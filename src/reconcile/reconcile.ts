@@ -1,0 +1,92 @@
+import type { Log } from "../contract/log-events.ts";
+import { toError } from "../errors.ts";
+import { act, type Hands } from "./act.ts";
+import type { Sight } from "./observe.ts";
+import { type Action, type Plan, plan, type Rules, type Status } from "./plan.ts";
+import type { Clock } from "./ports.ts";
+import { RefusedError } from "./refused-error.ts";
+
+export interface Outcome {
+  readonly key: string;
+  readonly status: Status | "failed";
+  /** Did anything: on a tick without an event this is drift. */
+  readonly changed: boolean;
+  /** Run again after this time; `undefined`: when something happens. */
+  readonly lookAgainAfterMs?: number;
+  /** The Engine failed a step: run again, with back-off. */
+  readonly err?: Error;
+  /** Containers of the same agent id, which may have waited for this change. */
+  readonly wake: readonly string[];
+}
+
+export interface ReconcileOptions {
+  readonly observe: (key: string) => Promise<Sight>;
+  readonly hands: Hands;
+  readonly clock: Clock;
+  readonly rules: Rules;
+  /** Off: says what it would do, and does nothing. */
+  readonly enabled: boolean;
+  /** Agents in other states are left as they are: for a janitor pass or a shutdown. */
+  readonly only?: readonly Status[];
+  readonly log: Log;
+}
+
+/** One agent: observe, plan, act. Never rejects: what happened is the outcome. */
+export const createReconcile = (options: ReconcileOptions) => {
+  const { observe, hands, clock, rules, log } = options;
+  const seen = new Set<string>();
+
+  return async (key: string): Promise<Outcome> => {
+    try {
+      const sight = await observe(key);
+      const planned = plan(sight, clock.now(), rules);
+      announce(key, sight);
+      const actions = (options.only?.includes(planned.status) ?? true) ? planned.actions : [];
+      if (!options.enabled) {
+        if (actions.length > 0)
+          log("watch.changed", { agent: sight.agentId, container: key, actions: actions.map(({ kind }) => kind) });
+        return { key, status: planned.status, changed: false, wake: [] };
+      }
+      if (planned.status === "gone" && !sight.agent) seen.delete(key);
+      await carryOut(actions, sight);
+      return toOutcome(key, planned, actions, sight);
+    } catch (thrown) {
+      return { key, status: "failed", changed: false, err: toError(thrown), wake: [] };
+    }
+  };
+
+  async function carryOut(actions: readonly Action[], sight: Sight): Promise<void> {
+    for (const action of actions) {
+      try {
+        await act(action, sight, hands);
+      } catch (thrown) {
+        if (!(thrown instanceof RefusedError)) throw thrown;
+        await act({ kind: "refuse", refusal: thrown.refusal }, sight, hands);
+        await act({ kind: "kill" }, sight, hands);
+        await act({ kind: "remove", reason: "refused" }, sight, hands);
+        return;
+      }
+    }
+  }
+
+  function announce(key: string, sight: Sight): void {
+    if (seen.has(key) || !sight.agent || sight.optIn.kind === "stranger") return;
+    seen.add(key);
+    const { optIn, agentId, agent } = sight;
+    const asks = optIn.kind === "valid" ? { engines: optIn.engines, role: optIn.role, hold: optIn.hold } : {};
+    log("agent.seen", { agent: agentId, container: key, name: agent.name, state: agent.status, ...asks });
+  }
+
+  function toOutcome(key: string, planned: Plan, actions: readonly Action[], sight: Sight): Outcome {
+    const freed = actions.some(({ kind }) => kind === "remove");
+    return {
+      key,
+      status: planned.status,
+      changed: actions.length > 0,
+      ...(planned.lookAgainAt === undefined
+        ? {}
+        : { lookAgainAfterMs: Math.max(1, planned.lookAgainAt - clock.now()) }),
+      wake: freed ? sight.peers.map(({ id }) => id) : [],
+    };
+  }
+};
