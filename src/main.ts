@@ -109,12 +109,14 @@ const parse = (argv: readonly string[]) => {
 const fail = (thrown: unknown): never => {
   const error = toError(thrown);
   const isOurs = error instanceof SidecarError;
-  // For people at a terminal on stderr, for log readers as an event on stdout.
+  // For people at a terminal on stderr; for log readers, who see `run` only, as an event on stdout.
   process.stderr.write(isOurs ? `${error.message}\n${error.remediate}\n` : `${error.stack ?? error.message}\n`);
-  createLog({ level: "info", version })("sidecar.failed", {
-    ...(isOurs ? { code: error.code, remediate: error.remediate } : {}),
-    err: error,
-  });
+  if (!(error instanceof UsageError)) {
+    createLog({ level: "info", version })("sidecar.failed", {
+      ...(isOurs ? { code: error.code, remediate: error.remediate } : {}),
+      err: error,
+    });
+  }
   process.exit(exitCodeOf(error));
 };
 
