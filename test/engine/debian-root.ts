@@ -1,0 +1,54 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { digest, makeOnce } from "./cache.ts";
+import { run } from "./run.ts";
+
+export interface DebianRecipe {
+  name: string;
+  suite: string;
+  packages: readonly string[];
+  /** Paths that dpkg leaves out, beside documentation and translations. */
+  exclude?: readonly string[];
+  /** Shell, run when the essential packages are there; `$1` is the root. */
+  before?: string;
+  /** Shell, run when all packages are there; `$1` is the root. */
+  after?: string;
+  as: "directory" | "tar";
+}
+
+const mirror = () => process.env.ROBOCO_DEBIAN_MIRROR || "http://deb.debian.org/debian";
+const unneeded = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"];
+
+/** The path of an unpacked (or packed) Debian suite, made from the archive once and then kept in the cache. */
+export async function debianRoot(recipe: DebianRecipe, cacheDir: string): Promise<string> {
+  const path = join(cacheDir, `${recipe.name}-${digest(recipe)}${recipe.as === "tar" ? ".tar" : ""}`);
+  return makeOnce(path, async (temporary) => {
+    await needTool("mmdebstrap");
+    console.error(`engine: unpacking Debian ${recipe.suite} for ${recipe.name} (once; about half a minute)`);
+    await run("mmdebstrap", [
+      "--variant=minbase",
+      `--format=${recipe.as}`,
+      // A testing suite's index may be past its date where the mirror is a snapshot.
+      '--aptopt=Acquire::Check-Valid-Until "false"',
+      "--dpkgopt=force-confold",
+      "--dpkgopt=force-unsafe-io",
+      ...[...unneeded, ...(recipe.exclude ?? [])].map((pattern) => `--dpkgopt=path-exclude=${pattern}`),
+      `--include=${recipe.packages.join(",")}`,
+      ...(recipe.before ? [`--essential-hook=${recipe.before}`] : []),
+      ...(recipe.after ? [`--customize-hook=${recipe.after}`] : []),
+      recipe.suite,
+      temporary,
+      mirror(),
+    ]);
+  });
+}
+
+async function needTool(name: string): Promise<void> {
+  const directories = (process.env.PATH ?? "").split(":");
+  if (directories.some((directory) => existsSync(join(directory, name)))) return;
+  console.error(`engine: installing ${name}`);
+  await run("apt-get", ["update"]);
+  await run("apt-get", ["install", "--yes", "--no-install-recommends", name], {
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  });
+}
