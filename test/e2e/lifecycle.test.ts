@@ -76,9 +76,9 @@ test("sandboxes, files and labels are as the contract has them", async () => {
     "ROBOCO_TEST_REDIS_PASSWORD",
     "ROBOCO_TEST_REDIS_PORT",
   ]);
-  expect(environment["ROBOCO_TEST_DB_HOST"]).toBe(`roboco-sandbox-pg-look-${world.id}`);
-  expect(environment["ROBOCO_TEST_DB_PASSWORD"]).toMatch(/^[0-9a-f]{32}$/);
-  expect(environment["ROBOCO_TEST_REDIS_PASSWORD"]).not.toBe(environment["ROBOCO_TEST_DB_PASSWORD"]);
+  expect(environment.ROBOCO_TEST_DB_HOST).toBe(`roboco-sandbox-pg-look-${world.id}`);
+  expect(environment.ROBOCO_TEST_DB_PASSWORD).toMatch(/^[0-9a-f]{32}$/);
+  expect(environment.ROBOCO_TEST_REDIS_PASSWORD).not.toBe(environment.ROBOCO_TEST_DB_PASSWORD);
 
   const files = await world.files(agent);
   expect(files["sandbox.env"]).toMatchObject({ mode: 0o444, uid: 0 });
@@ -91,7 +91,7 @@ test("sandboxes, files and labels are as the contract has them", async () => {
     state: "ready",
     services: {
       postgres: { port: 5432, user: "sandbox", database: "sandbox" },
-      redis: { port: 6379, password: environment["ROBOCO_TEST_REDIS_PASSWORD"] },
+      redis: { port: 6379, password: environment.ROBOCO_TEST_REDIS_PASSWORD },
     },
   });
 
@@ -153,7 +153,7 @@ test("an agent that is stopped loses its sandbox, and gets a fresh one when it s
   expect(JSON.parse(await world.file(agent, "sandbox.json"))).toMatchObject({ state: "gone" });
   await agent.start();
   const after = await world.released(agent);
-  expect(after["ROBOCO_TEST_REDIS_PASSWORD"]).not.toBe(before["ROBOCO_TEST_REDIS_PASSWORD"]);
+  expect(after.ROBOCO_TEST_REDIS_PASSWORD).not.toBe(before.ROBOCO_TEST_REDIS_PASSWORD);
   await agent.remove({ force: true });
   await world.gone(agent);
 });
@@ -250,7 +250,7 @@ test("an agent without a network of its own is joined to roboco-sandbox, which g
   const environment = await world.released(agent);
   const { NetworkSettings } = await agent.inspect();
   expect(Object.keys(NetworkSettings.Networks)).toContain("roboco-sandbox");
-  const found = await world.exec(agent, ["getent", "hosts", environment["ROBOCO_TEST_REDIS_HOST"] ?? ""]);
+  const found = await world.exec(agent, ["getent", "hosts", environment.ROBOCO_TEST_REDIS_HOST ?? ""]);
   expect(found).toMatch(/\d+\.\d+\.\d+\.\d+/);
   await agent.remove({ force: true });
   await world.gone(agent);

@@ -34,11 +34,14 @@ const main = new URL("../../../src/main.ts", import.meta.url).pathname;
 const tsx = import.meta.resolve("tsx");
 
 /** The product as a process of its own on this host, from the sources. */
-export const startSidecar = async (environment: Record<string, string>): Promise<Sidecar> => {
-  const sharedDir = environment["ROBOCO_SHARED_DIR"] ?? (await mkdtemp(join(tmpdir(), "roboco-shared-")));
-  const child: ChildProcess = spawn(process.execPath, ["--import", tsx, main], {
+export const startSidecar = async (
+  environment: Record<string, string>,
+  args: readonly string[] = [],
+): Promise<Sidecar> => {
+  const sharedDir = environment.ROBOCO_SHARED_DIR ?? (await mkdtemp(join(tmpdir(), "roboco-shared-")));
+  const child: ChildProcess = spawn(process.execPath, ["--import", tsx, main, ...args], {
     env: {
-      PATH: process.env["PATH"],
+      PATH: process.env.PATH,
       ROBOCO_SANDBOX_DB_ENABLED: "true",
       ROBOCO_HTTP_LISTEN: "127.0.0.1:0",
       ROBOCO_LOG_LEVEL: "debug",
@@ -84,7 +87,7 @@ export const startSidecar = async (environment: Record<string, string>): Promise
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGTERM");
       await exit;
-      if (!environment["ROBOCO_SHARED_DIR"]) await rm(sharedDir, { recursive: true, force: true });
+      if (!environment.ROBOCO_SHARED_DIR) await rm(sharedDir, { recursive: true, force: true });
     },
   };
   return sidecar;

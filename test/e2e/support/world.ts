@@ -39,15 +39,16 @@ export class World implements AsyncDisposable {
     return world;
   }
 
-  sidecar(environment: Record<string, string> = {}): Promise<Sidecar> {
-    return startSidecar({
+  sidecar(environment: Record<string, string> = {}, args: readonly string[] = []): Promise<Sidecar> {
+    const settings = {
       DOCKER_HOST: this.engine.dockerHost,
       ROBOCO_INSTALLATION: this.installation,
       ROBOCO_SANDBOX_POSTGRES_IMAGE: this.images.postgres,
       ROBOCO_SANDBOX_REDIS_IMAGE: this.images.redis,
       ...(this.images.mongo ? { ROBOCO_SANDBOX_MONGO_IMAGE: this.images.mongo } : {}),
       ...environment,
-    });
+    };
+    return startSidecar(settings, args);
   }
 
   /** A created agent of this installation, on this world's network. Runs node by default, for ever. */
