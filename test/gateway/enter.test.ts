@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { formatRefusal } from "../../src/contract/refusal.ts";
 
 const enter = fileURLToPath(new URL("../../assets/enter", import.meta.url));
@@ -67,6 +67,20 @@ describe.each([["sh"], ["dash"], ["bash"], ["busybox", "sh"]])("enter under %s",
       })();
       return { child, outcome };
     };
+    /** Makes `.phase` a pipe, which blocks each look of the launcher until the test answers it. */
+    const controlLooks = async () => {
+      const [phase, next] = [join(directory, ".phase"), join(directory, "next")];
+      const makePipe = () => promisify(execFile)("mkfifo", [next]).then(() => rename(next, phase));
+      await makePipe();
+      return async (answer: string, meanwhile?: () => Promise<unknown>): Promise<void> => {
+        // Fails until the launcher has the other end open.
+        const pipe = await vi.waitFor(() => open(phase, constants.O_WRONLY | constants.O_NONBLOCK), { timeout: 4000 });
+        // Another pipe for each look: the launcher may still hold this one when the next answer comes.
+        await makePipe();
+        await meanwhile?.();
+        await pipe.writeFile(answer).finally(() => pipe.close());
+      };
+    };
     const run = (command: readonly string[], env?: Record<string, string>): Promise<Outcome> =>
       start(command, env).outcome;
 
@@ -113,11 +127,12 @@ describe.each([["sh"], ["dash"], ["bash"], ["busybox", "sh"]])("enter under %s",
       expect(await run(["echo", "ran"])).toMatchObject({ code: 0, stdout: "ran\n" });
     });
 
-    it("waits for the variables to be delivered", async () => {
+    it.each(["360", "08"])("waits for the variables, up to %s s", async (timeout) => {
       await put("sandbox.env", "");
-      const { child, outcome } = start(["sh", "-c", 'echo "$A"']);
-      await once(child, "spawn");
-      await put("sandbox.env", "A=late\n");
+      const answerLook = await controlLooks();
+      const { outcome } = start(["sh", "-c", 'echo "$A"'], { ROBOCO_ENTER_TIMEOUT: timeout });
+      await answerLook("\n");
+      await answerLook("\n", () => put("sandbox.env", "A=late\n"));
       expect(await outcome).toMatchObject({ code: 0, stdout: "late\n", stderr: "" });
     });
 
@@ -177,11 +192,10 @@ describe.each([["sh"], ["dash"], ["bash"], ["busybox", "sh"]])("enter under %s",
 
     it("waits out an earlier refusal while the sidecar decides anew, and takes the new one", async () => {
       await put("refused.json", refusal);
-      await put(".phase", "armed 0123456789ab\n");
-      const { child, outcome } = start(["echo", "ran"]);
-      await once(child, "spawn");
-      await put("refused.json", refusal.replace("300", "600"));
-      await put(".phase", "refused 0123456789ab\n");
+      const answerLook = await controlLooks();
+      const { outcome } = start(["echo", "ran"]);
+      await answerLook("armed 0123456789ab\n");
+      await answerLook("refused 0123456789ab\n", () => put("refused.json", refusal.replace("300", "600")));
       const { code, stderr } = await outcome;
       expect(code).toBe(69);
       expect(stderr).toContain("600 s");
@@ -221,11 +235,6 @@ describe.each([["sh"], ["dash"], ["bash"], ["busybox", "sh"]])("enter under %s",
       expect(stderr).toContain(`"${timeout}"`);
     });
 
-    it("takes a number with a leading zero for decimal", async () => {
-      await put("sandbox.env", variables);
-      expect(await run(["true"], { ROBOCO_ENTER_TIMEOUT: "08" })).toMatchObject({ code: 0, stderr: "" });
-    });
-
     it("exits 64 with its usage when there is no command", async () => {
       const { code, stderr } = await run([]);
       expect(code).toBe(64);
@@ -233,12 +242,11 @@ describe.each([["sh"], ["dash"], ["bash"], ["busybox", "sh"]])("enter under %s",
     });
 
     it("can be stopped while it waits", async () => {
-      // The pipe opens when the launcher looks at it, after it has set its handlers.
-      await promisify(execFile)("mkfifo", [join(directory, ".phase")]);
+      const answerLook = await controlLooks();
       const { child, outcome } = start(["true"]);
-      const phase = await open(join(directory, ".phase"), "w");
-      child.kill("SIGTERM");
-      await phase.close();
+      await answerLook("\n");
+      // The second look has begun: the handlers are set. Its pipe may break, as the launcher ends.
+      await answerLook("\n", async () => child.kill("SIGTERM")).catch(() => undefined);
       expect(await outcome).toMatchObject({ code: 143, signal: null });
     });
   });
