@@ -32,6 +32,8 @@ export const createEnsureImage = (docker: DockerPort, log: Log, pullTimeoutMs: n
   return async (reference: string, signal: AbortSignal): Promise<readonly string[]> => {
     const present = await docker.inspectImage(reference);
     if (present) return present.volumes;
+    // Nobody would hear of the end of a pull that began for one who is gone, and a failure would be unhandled.
+    signal.throwIfAborted();
     let pulling = pulls.get(reference);
     if (!pulling) {
       pulling = pull(reference).finally(() => pulls.delete(reference));
