@@ -1,5 +1,6 @@
 import { hasAgentLabel, labels } from "../contract/labels.ts";
 import type { Log } from "../contract/log-events.ts";
+import { toError } from "../errors.ts";
 import { removeFallbackNetwork } from "./act.ts";
 import type { Clock, DockerPort } from "./ports.ts";
 
@@ -43,10 +44,14 @@ export const sweepOwnerless = async ({
   const orphans = sandboxes.filter(
     (sandbox) => !sandbox.labels[labels.ownerContainer] && clock.now() - sandbox.createdAt >= graceMs,
   );
-  for (const orphan of orphans) {
-    await docker.removeContainer(orphan.id);
-    log("sandbox.removed", { container: orphan.id, engine: orphan.labels[labels.engine] ?? "", reason: "ownerless" });
-  }
+  const results = await Promise.allSettled(
+    orphans.map(async ({ id, labels: its }) => {
+      await docker.removeContainer(id);
+      log("sandbox.removed", { container: id, engine: its[labels.engine] ?? "", reason: "ownerless" });
+    }),
+  );
+  const failure = results.find((result) => result.status === "rejected");
+  if (failure) throw toError(failure.reason);
   await removeFallbackNetwork({ docker, installation });
   return orphans.length;
 };
