@@ -19,9 +19,12 @@ export interface DebianRecipe {
 const mirror = () => process.env.ROBOCO_DEBIAN_MIRROR || "http://deb.debian.org/debian";
 const unneeded = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"];
 
+export const debianRootName = (recipe: DebianRecipe): string =>
+  `${recipe.name}-${digest(recipe)}${recipe.as === "tar" ? ".tar" : ""}`;
+
 /** The path of an unpacked (or packed) Debian suite, made from the archive once and then kept in the cache. */
 export async function debianRoot(recipe: DebianRecipe, cacheDir: string): Promise<string> {
-  const path = join(cacheDir, `${recipe.name}-${digest(recipe)}${recipe.as === "tar" ? ".tar" : ""}`);
+  const path = join(cacheDir, debianRootName(recipe));
   return makeOnce(path, async (temporary) => {
     await needTool("mmdebstrap");
     console.error(`engine: unpacking Debian ${recipe.suite} for ${recipe.name} (once; about half a minute)`);

@@ -1,10 +1,12 @@
 import { spawn } from "node:child_process";
 import { createReadStream, existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import Docker from "dockerode";
 import { defaultCacheDir, digest, digestTree } from "./cache.ts";
-import { baseTar, imagesDir, nodeModules } from "./stand-ins.ts";
+import { ferretdb, ferretdbObstacle, ferretdbVersion } from "./ferretdb.ts";
+import { baseTar, baseTarName, imagesDir, nodeModules } from "./stand-ins.ts";
 import type { Engine } from "./start-engine.ts";
 
 export interface Images {
@@ -22,42 +24,62 @@ export interface Images {
 const official = { postgres: "postgres:16-alpine", redis: "redis:8-alpine", mongo: "mongo:8" } as const;
 const certificates = "/etc/ssl/certs/ca-certificates.crt";
 
+/** Changes with anything that goes into the images. */
+export const imagesKey = async (): Promise<string> =>
+  digest(
+    await digestTree(imagesDir),
+    baseTarName(),
+    existsSync(certificates) ? await readFile(certificates, "utf8") : "",
+    (await ferretdbObstacle()) ?? ferretdbVersion,
+    process.arch,
+  );
+
 /** Every image the tests use: pulled where the registry answers, else stand-ins built from Debian's packages. */
 export async function ensureImages(engine: Engine, cacheDir = defaultCacheDir()): Promise<Images> {
   const docker = new Docker({ socketPath: engine.socketPath });
-  const base = `roboco-test/base:${digest(await digestTree(imagesDir))}`;
+  const key = await imagesKey();
+  const base = `roboco-test/base:${key}`;
   const have = async (image: string) =>
     docker
       .getImage(image)
       .inspect()
-      .then(
-        () => true,
-        () => false,
-      );
+      .catch(() => undefined);
   const build = async (image: string, name: string, ...extra: string[]) => {
     if (await have(image)) return image;
     if (!(await have(base))) await load(docker, await baseTar(cacheDir), base);
     await buildImage(docker, image, base, [join(imagesDir, name), ...extra]);
     return image;
   };
-  const database = async (name: "postgres" | "redis") => {
+  let registryAnswers = true;
+  const database = async (name: keyof typeof official, parts: () => Promise<string[]>) => {
     const image = official[name];
-    if ((await have(image)) || (await pull(docker, image))) return image;
+    let here = await have(image);
+    if (!here && registryAnswers) {
+      registryAnswers = await pull(docker, image);
+      here = await have(image);
+    }
     // The user's engine keeps the official names for the official images.
-    const standIn = engine.owned ? image : `roboco-test/${image}`;
-    console.error(`engine: ${image} cannot be pulled; a stand-in from Debian's packages is used: ${standIn}`);
-    return build(standIn, name);
+    const named = here || engine.owned ? image : `roboco-test/${image.replace(":", `:${key}-`)}`;
+    if (!here) await build(named, name, ...(await parts()));
+    if ((await have(named))?.Config.Labels?.["test.stand-in"]) console.error(`engine: ${named} is a stand-in`);
+    return named;
   };
-  const tag = digest(await digestTree(imagesDir), existsSync(certificates));
-  const agentModules = await nodeModules("agent", cacheDir);
-  const npm = await nodeModules("node", cacheDir);
-  return {
-    postgres: await database("postgres"),
-    redis: await database("redis"),
-    mongoSkipReason: "not built yet",
-    agent: await build(`roboco-test/agent:${tag}`, "agent", join(agentModules, "node_modules")),
-    nodeBase: await build(`roboco-test/node:${tag}`, "node", join(npm, "node_modules"), certificates),
-  };
+  const postgres = await database("postgres", async () => []);
+  const redis = await database("redis", async () => []);
+  const agent = await build(`roboco-test/agent:${key}`, "agent", await nodeModules("agent", cacheDir));
+  const nodeBase = await build(
+    `roboco-test/node:${key}`,
+    "node",
+    await nodeModules("node", cacheDir),
+    ...(existsSync(certificates) ? [certificates] : []),
+  );
+  const images = { postgres, redis, agent, nodeBase };
+  try {
+    return { ...images, mongo: await database("mongo", async () => [await ferretdb(cacheDir)]) };
+  } catch (error) {
+    const mongoSkipReason = error instanceof Error ? error.message : String(error);
+    return { ...images, mongoSkipReason };
+  }
 }
 
 async function pull(docker: Docker, image: string): Promise<boolean> {

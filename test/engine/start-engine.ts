@@ -35,7 +35,7 @@ export interface PrivateEngine extends Engine {
   /** dockerd, as the host numbers it; another one after a restart. */
   readonly pid: number;
   /** Ends dockerd (containers end with it, as there is no live-restore) and starts it on the same data. */
-  restart(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
+  restart(signal?: "SIGTERM" | "SIGKILL", whileStopped?: () => Promise<void>): Promise<void>;
 }
 
 export interface EngineOptions {
@@ -146,12 +146,13 @@ async function serve({ room, stateDir, dataDir, suite, stop, ...parts }: Parts):
     },
     docker,
     compose: (args, options) => docker(["compose", ...args], options),
-    async restart(signal = "SIGTERM") {
+    async restart(signal = "SIGTERM", whileStopped = async () => undefined) {
       daemon.ref();
       const gone = once(daemon, "exit");
       process.kill(pid, signal);
       await gone;
       await rm(join(stateDir, "docker.pid"), { force: true });
+      await whileStopped();
       await start();
     },
     stop,

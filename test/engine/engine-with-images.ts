@@ -1,0 +1,28 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { defaultCacheDir, makeOnce } from "./cache.ts";
+import { copyDataRoot } from "./data-root.ts";
+import { ensureImages, type Images, imagesKey } from "./images.ts";
+import { type EngineOptions, type PrivateEngine, startEngine } from "./start-engine.ts";
+
+/** A private engine that has the tests' images; from the second time on they come out of the cache. */
+export async function startEngineWithImages(
+  options: Omit<EngineOptions, "seed"> = {},
+): Promise<{ engine: PrivateEngine; images: Images }> {
+  const { suite = "trixie", cacheDir = defaultCacheDir() } = options;
+  const seed = join(cacheDir, `images-${suite}-${await imagesKey()}`);
+  const engine = await startEngine({ ...options, seed: existsSync(seed) ? seed : undefined });
+  try {
+    const images = await ensureImages(engine, cacheDir);
+    if (!existsSync(seed)) {
+      // Only a stopped engine's databases are whole.
+      await engine.restart("SIGTERM", async () => {
+        await makeOnce(seed, (temporary) => copyDataRoot(engine.dataDir, temporary));
+      });
+    }
+    return { engine, images };
+  } catch (error) {
+    await engine.stop();
+    throw error;
+  }
+}
