@@ -1,3 +1,5 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { runDirectory } from "../contract/delivery.ts";
 import { labels } from "../contract/labels.ts";
 import type { Log } from "../contract/log-events.ts";
 import { fallbackNetwork } from "../contract/names.ts";
@@ -6,6 +8,7 @@ import type { Registry } from "../engines/registry.ts";
 import { EngineFaultError, EngineRejectedError, toError } from "../errors.ts";
 import type { Delivery } from "./deliver.ts";
 import type { Sight } from "./observe.ts";
+import { isAlive } from "./observed.ts";
 import type { Action } from "./plan.ts";
 import type { ContainerView, DockerPort } from "./ports.ts";
 import type { Provisioner } from "./provisioner.ts";
@@ -30,8 +33,8 @@ export const act = async (action: Action, sight: Sight, hands: Hands): Promise<v
   switch (action.kind) {
     case "join":
       await refuseUnlessPossible("NETWORK_UNSUPPORTED", networkRemedy(action.network), async () => {
-        if (action.network === fallbackNetwork) await ensureFallbackNetwork(hands);
-        await docker.connectNetwork(action.network, key);
+        if (action.network === fallbackNetwork) await joinFallbackNetwork(key, hands);
+        else await docker.connectNetwork(action.network, key);
       });
       return;
     case "provision": {
@@ -45,7 +48,7 @@ export const act = async (action: Action, sight: Sight, hands: Hands): Promise<v
       return;
     }
     case "arm":
-      await delivery.arm(agent, agentId);
+      await refuseUnlessPossible("RUN_DIRECTORY_UNUSABLE", runDirectoryRemedy, () => delivery.arm(agent, agentId));
       return;
     case "hold":
       await refuseUnlessPossible("HOLD_IMPOSSIBLE", holdRemedy, async () => {
@@ -53,7 +56,9 @@ export const act = async (action: Action, sight: Sight, hands: Hands): Promise<v
       });
       return;
     case "deliver":
-      await delivery.deliver(agent, agentId, action.phase, provisioner.passwords(key));
+      await refuseUnlessPossible("RUN_DIRECTORY_UNUSABLE", runDirectoryRemedy, () =>
+        delivery.deliver(agent, agentId, action.phase, provisioner.passwords(key)),
+      );
       if (action.phase === "released" && sight.phase !== "delivered") log("agent.released", { ...ids, held: false });
       return;
     case "release":
@@ -65,6 +70,7 @@ export const act = async (action: Action, sight: Sight, hands: Hands): Promise<v
       await refuse(action.refusal, sight, hands);
       return;
     case "kill":
+      if (await leavesByItself(agent, docker)) return;
       await docker.killContainer(key);
       log("agent.killed", ids);
       return;
@@ -83,6 +89,22 @@ const refuse = async (refusal: Refusal, sight: Sight, { delivery, log }: Hands):
   log("agent.refused", { agent: agentId, container: key, name: agent?.name, ...pickRefusal(refusal) });
   if (!agent) return;
   await delivery.refuse(agent, agentId, refusal);
+};
+
+const launcher = "/roboco/bin/enter";
+const launcherExitMs = 1000;
+const launcherLookMs = 25;
+
+/** Our launcher has not let the agent's own code run: it says why on the agent's own log, and ends. */
+const leavesByItself = async (agent: ContainerView, docker: DockerPort): Promise<boolean> => {
+  if (!agent.command.includes(launcher)) return false;
+  if (agent.status === "paused") await docker.unpauseContainer(agent.id);
+  for (let waitedMs = 0; waitedMs < launcherExitMs; waitedMs += launcherLookMs) {
+    const now = await docker.inspectContainer(agent.id);
+    if (!now || !isAlive(now.status)) return true;
+    await delay(launcherLookMs);
+  }
+  return false;
 };
 
 const pickRefusal = ({ error, message, remediate, missing }: Refusal) => ({
@@ -116,9 +138,18 @@ const removeSandboxes = async (reason: string, sight: Sight, hands: Hands): Prom
   if (reason === "gone" || reason === "ended") log("agent.gone", { agent: agentId, container: key });
 };
 
-const ensureFallbackNetwork = async ({ docker, installation }: Hands): Promise<void> => {
-  if (await docker.inspectNetwork(fallbackNetwork)) return;
-  await docker.createNetwork(fallbackNetwork, { [labels.sandbox]: "1", [labels.installation]: installation });
+const joinFallbackNetwork = async (key: string, { docker, installation }: Hands): Promise<void> => {
+  for (let attempt = 1; ; attempt += 1) {
+    if (!(await docker.inspectNetwork(fallbackNetwork))) {
+      await docker.createNetwork(fallbackNetwork, { [labels.sandbox]: "1", [labels.installation]: installation });
+    }
+    try {
+      return await docker.connectNetwork(fallbackNetwork, key);
+    } catch (error) {
+      // The end of another agent, its last user until now, may have taken it away in between.
+      if (!(error instanceof EngineRejectedError && error.status === 404) || attempt === 3) throw error;
+    }
+  }
 };
 
 /** Ours alone, and only when no container in any state refers to it: an ended agent could not start without it. */
@@ -145,5 +176,7 @@ const refuseUnlessPossible = async (
 
 const networkRemedy = (network: string): string =>
   `See that the network ${network} exists and that containers may join it (ROBOCO_SANDBOX_NETWORK), then recreate the agent.`;
+
+const runDirectoryRemedy = `Mount a volume of the agent's own, writable, at ${runDirectory} and recreate the agent.`;
 
 const holdRemedy = `If this Engine cannot pause containers, set the label ${labels.hold}=none and start the agent through /roboco/bin/enter.`;

@@ -11,14 +11,14 @@ import { toSandboxName } from "../contract/names.ts";
 import { formatRefusal, type Refusal } from "../contract/refusal.ts";
 import type { Registry } from "../engines/registry.ts";
 import { EngineFaultError, EngineRejectedError } from "../errors.ts";
-import type { Delivered } from "./observe.ts";
+import { type Delivered, toLife } from "./observe.ts";
+import { isEnded } from "./observed.ts";
 import type { ContainerView, DockerPort } from "./ports.ts";
-import { runDirectoryTarget } from "./requirements.ts";
+import { checkRunDirectory, runDirectoryTarget } from "./requirements.ts";
 
 /** Writes an agent's run directory, and remembers what is there. The phase goes with each write: a write-ahead intent. */
 export const createDelivery = (docker: DockerPort, registry: Registry, deliveries: Map<string, Delivered>) => {
   const write = async (agent: ContainerView, phase: Phase, contents: Record<string, string>): Promise<void> => {
-    const target = runDirectoryTarget(agent);
     // The environment last: bin/enter goes on as soon as it is there.
     const { [files.env]: environment, ...rest } = contents;
     const all: Record<string, string> = {
@@ -26,13 +26,19 @@ export const createDelivery = (docker: DockerPort, registry: Registry, deliverie
       [files.phase]: formatPhase(phase, agent.id),
       ...(environment === undefined ? {} : { [files.env]: environment }),
     };
+    // Nothing can be written there, which is why this agent is refused: memory has to do.
+    if (checkRunDirectory(agent).length > 0) {
+      remember(agent, all);
+      return;
+    }
+    const target = runDirectoryTarget(agent);
     if ((await docker.writeFiles(agent.id, target, all)) === "gone") return;
     remember(agent, all);
   };
 
   const remember = (agent: ContainerView, written: Record<string, string>): void => {
     const merged = { ...deliveries.get(agent.id)?.files, ...written };
-    deliveries.set(agent.id, { files: merged, passwords: parsePasswords(merged[files.json]) });
+    deliveries.set(agent.id, { life: toLife(agent), files: merged, passwords: parsePasswords(merged[files.json]) });
   };
 
   const voided = (agent: ContainerView, agentId: string): Record<string, string> =>
@@ -41,14 +47,22 @@ export const createDelivery = (docker: DockerPort, registry: Registry, deliverie
       : {};
 
   return {
-    arm: (agent: ContainerView, agentId: string) => write(agent, "armed", voided(agent, agentId)),
+    arm: async (agent: ContainerView, agentId: string): Promise<void> => {
+      try {
+        await write(agent, "armed", voided(agent, agentId));
+      } catch (error) {
+        // Refused because nothing can be written to it, and ended: there is nothing to void, and nobody to tell.
+        if (!(error instanceof EngineRejectedError) || !isEnded(agent.status)) throw error;
+        remember(agent, { [files.phase]: formatPhase("armed", agent.id) });
+      }
+    },
 
     refuse: async (agent: ContainerView, agentId: string, refusal: Refusal): Promise<void> => {
       try {
         await write(agent, "refused", { ...voided(agent, agentId), [files.refused]: formatRefusal(refusal) });
       } catch (error) {
         if (!(error instanceof EngineRejectedError || error instanceof EngineFaultError)) throw error;
-        // A root file system that nothing can be written to is one of the reasons to refuse: memory has to do.
+        // Told in the log all the same; what must not wait for it is the end of the agent.
         remember(agent, { [files.phase]: formatPhase("refused", agent.id) });
       }
     },

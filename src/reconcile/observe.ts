@@ -7,8 +7,10 @@ import type { Observed, Peer, SandboxView } from "./observed.ts";
 import type { ContainerSummary, ContainerView, DockerPort } from "./ports.ts";
 import type { Provisioner } from "./provisioner.ts";
 
-/** What is in an agent's run directory. This process is the only writer, so one read per container is enough. */
+/** What is in an agent's run directory. */
 export interface Delivered {
+  /** When the container last started and ended: whoever else may have written there did so in between. */
+  readonly life: string;
   readonly files: Readonly<Record<string, string>>;
   readonly passwords: Readonly<Record<string, string>>;
 }
@@ -57,15 +59,19 @@ export const createObserve = (
 
   async function readDelivered(agent: ContainerView): Promise<Delivered> {
     const known = deliveries.get(agent.id);
-    if (known) return known;
+    const life = toLife(agent);
+    // What is armed is written anew whatever it holds: not worth a read while a start waits to be held.
+    if (known && (known.life === life || parsePhase(known.files[files.phase], agent.id) === "armed")) return known;
     const found = (await docker.readFiles(agent.id, runDirectory)) ?? {};
-    const delivered = { files: found, passwords: parsePasswords(found[files.json]) };
+    const delivered = { life, files: found, passwords: parsePasswords(found[files.json]) };
     deliveries.set(agent.id, delivered);
     return delivered;
   }
 };
 
-const nothingDelivered: Delivered = { files: {}, passwords: {} };
+export const toLife = ({ startedAt, finishedAt }: ContainerView): string => `${startedAt}/${finishedAt}`;
+
+const nothingDelivered: Delivered = { life: "", files: {}, passwords: {} };
 
 const toSandboxView = (sandbox: ContainerSummary): SandboxView => ({
   id: sandbox.id,

@@ -89,6 +89,8 @@ export interface ContainerView extends ContainerSummary {
   readonly networks: Readonly<Record<string, string>>;
   readonly mounts: readonly Mount[];
   readonly readonlyRootfs: boolean;
+  /** Program and arguments of its first process. */
+  readonly command: readonly string[];
 }
 
 export interface NetworkView {

@@ -2,6 +2,7 @@ import type { Log } from "../contract/log-events.ts";
 import { toError } from "../errors.ts";
 import { act, type Hands } from "./act.ts";
 import type { Sight } from "./observe.ts";
+import { isAlive } from "./observed.ts";
 import { type Action, type Plan, plan, type Rules, type Status } from "./plan.ts";
 import type { Clock } from "./ports.ts";
 import { RefusedError } from "./refused-error.ts";
@@ -35,6 +36,7 @@ export interface ReconcileOptions {
 export const createReconcile = (options: ReconcileOptions) => {
   const { observe, hands, clock, rules, log } = options;
   const seen = new Set<string>();
+  const waiting = new Set<string>();
 
   return async (key: string): Promise<Outcome> => {
     try {
@@ -47,26 +49,33 @@ export const createReconcile = (options: ReconcileOptions) => {
           log("watch.changed", { agent: sight.agentId, container: key, actions: actions.map(({ kind }) => kind) });
         return { key, status: planned.status, changed: false, wake: [] };
       }
+      if (planned.status !== "waiting") waiting.delete(key);
+      else if (!waiting.has(key)) {
+        waiting.add(key);
+        log("agent.waiting", { agent: sight.agentId, container: key, peers: sight.peers.map(({ name }) => name) });
+      }
       if (planned.status === "gone" && !sight.agent) seen.delete(key);
-      await carryOut(actions, sight);
-      return toOutcome(key, planned, actions, sight);
+      const isRefused = await carryOut(actions, sight);
+      return toOutcome(key, isRefused ? { status: "refused", actions } : planned, actions, sight);
     } catch (thrown) {
       return { key, status: "failed", changed: false, err: toError(thrown), wake: [] };
     }
   };
 
-  async function carryOut(actions: readonly Action[], sight: Sight): Promise<void> {
+  /** Resolves to whether a step turned out impossible, and the agent was refused for it. */
+  async function carryOut(actions: readonly Action[], sight: Sight): Promise<boolean> {
     for (const action of actions) {
       try {
         await act(action, sight, hands);
       } catch (thrown) {
         if (!(thrown instanceof RefusedError)) throw thrown;
         await act({ kind: "refuse", refusal: thrown.refusal }, sight, hands);
-        await act({ kind: "kill" }, sight, hands);
+        if (sight.agent && isAlive(sight.agent.status)) await act({ kind: "kill" }, sight, hands);
         await act({ kind: "remove", reason: "refused" }, sight, hands);
-        return;
+        return true;
       }
     }
+    return false;
   }
 
   function announce(key: string, sight: Sight): void {

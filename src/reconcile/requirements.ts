@@ -45,7 +45,7 @@ const mountOver = (agent: ContainerView, path: string): Mount | undefined =>
 // /var/run is a link to /run in every common image.
 const normalise = (path: string): string => path.replace(/\/+$/, "").replace(/^\/var\/run(?=\/|$)/, "/run");
 
-const checkRunDirectory = (agent: ContainerView): Refusal[] => {
+export const checkRunDirectory = (agent: ContainerView): Refusal[] => {
   const mount = mountOver(agent, runDirectory);
   const problem =
     mount?.kind === "tmpfs"
