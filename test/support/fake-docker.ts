@@ -84,7 +84,7 @@ export const createFakeDocker = () => {
       readonlyRootfs: false,
       files: {},
       log: [],
-      ...over,
+      ...structuredClone(over),
     };
     containers.set(container.id, container);
     return container;
@@ -158,6 +158,9 @@ export const createFakeDocker = () => {
     startContainer: method("startContainer", (id) => {
       const container = find(id);
       if (!container) return "gone";
+      if (container.status === "paused") {
+        throw new EngineRejectedError("cannot start a paused container, try unpause instead", 409);
+      }
       for (const network of Object.keys(container.networks)) {
         if (!networks.has(network)) throw new EngineRejectedError(`network ${network} not found`, 404);
         container.networks[network] = "127.0.0.1";
