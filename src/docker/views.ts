@@ -39,6 +39,7 @@ export const toView = (info: ContainerInspectInfo): ContainerView => ({
   ),
   mounts: toMounts(info),
   readonlyRootfs: info.HostConfig.ReadonlyRootfs === true,
+  command: [info.Path, ...(info.Args ?? [])],
 });
 
 /** Volumes and binds stand in Mounts; a tmpfs only where it was asked for. */

@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { Registry } from "prom-client";
+import { ConfigError } from "../errors.ts";
 
 export interface Health {
   readonly ready: boolean;
@@ -29,7 +30,15 @@ export const startHttp = async (
   });
   server.keepAliveTimeout = 1000;
   await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
+    server.once("error", (error) =>
+      reject(
+        new ConfigError(
+          `ROBOCO_HTTP_LISTEN=${listen.host}:${listen.port}: cannot listen there: ${error.message}`,
+          "Set ROBOCO_HTTP_LISTEN to an address of this host and a free port.",
+          { cause: error },
+        ),
+      ),
+    );
     server.listen(listen.port, listen.host, resolve);
   });
   const address = server.address();

@@ -12,7 +12,6 @@ import { formatRefusal, type Refusal } from "../contract/refusal.ts";
 import type { Registry } from "../engines/registry.ts";
 import { EngineFaultError, EngineRejectedError } from "../errors.ts";
 import { type Delivered, toLife } from "./observe.ts";
-import { isEnded } from "./observed.ts";
 import type { ContainerView, DockerPort } from "./ports.ts";
 import { checkRunDirectory, runDirectoryTarget } from "./requirements.ts";
 
@@ -47,15 +46,7 @@ export const createDelivery = (docker: DockerPort, registry: Registry, deliverie
       : {};
 
   return {
-    arm: async (agent: ContainerView, agentId: string): Promise<void> => {
-      try {
-        await write(agent, "armed", voided(agent, agentId));
-      } catch (error) {
-        // Refused because nothing can be written to it, and ended: there is nothing to void, and nobody to tell.
-        if (!(error instanceof EngineRejectedError) || !isEnded(agent.status)) throw error;
-        remember(agent, { [files.phase]: formatPhase("armed", agent.id) });
-      }
-    },
+    arm: (agent: ContainerView, agentId: string) => write(agent, "armed", voided(agent, agentId)),
 
     refuse: async (agent: ContainerView, agentId: string, refusal: Refusal): Promise<void> => {
       try {

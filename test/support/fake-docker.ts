@@ -82,6 +82,7 @@ export const createFakeDocker = () => {
       networks: { shop_default: "127.0.0.1" },
       mounts: [],
       readonlyRootfs: false,
+      command: ["sleep", "infinity"],
       files: {},
       log: [],
       ...structuredClone(over),

@@ -20,6 +20,7 @@ export const agentView = (over: Partial<ContainerView> = {}): ContainerView => (
   networks: { shop_default: "10.0.0.2" },
   mounts: [],
   readonlyRootfs: false,
+  command: ["sleep", "infinity"],
   ...over,
 });
 

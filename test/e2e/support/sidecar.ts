@@ -23,6 +23,7 @@ export interface Sidecar extends AsyncDisposable {
   output(): string;
   /** The first line of this event that fits, past or to come. */
   line(event: LogEvent, fits?: (line: Line) => boolean): Promise<Line>;
+  readonly pid: number | undefined;
   exit: Promise<number>;
   /** SIGTERM, then its exit code. */
   stop(): Promise<number>;
@@ -67,6 +68,7 @@ export const startSidecar = async (
   const sidecar: Sidecar = {
     lines,
     sharedDir,
+    pid: child.pid,
     output: () => output,
     line: (event, fits = () => true) =>
       until(`the sidecar logs ${event}`, () => {
