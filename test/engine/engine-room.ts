@@ -38,7 +38,7 @@ mkdir -p .outside
 pivot_root . .outside
 umount -l /.outside
 echo ready
-exec /usr/bin/tini -s -- sleep infinity`;
+exec /usr/bin/docker-init -s -- sleep infinity`;
 
 export const roomPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
