@@ -44,8 +44,17 @@ export const roomPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 
 export async function openRoom(root: string, visible: readonly string[]): Promise<EngineRoom> {
   // Each link of the chain dies with the one before it, even by SIGKILL; the last takes the process namespace along.
-  const chain = ["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL"];
-  const child = spawn("setpriv", [...chain, "sh", "-c", script, "sh", root, ...visible], {
+  const [first, ...chain] = [
+    "setpriv",
+    "--pdeathsig",
+    "KILL",
+    "unshare",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--kill-child=KILL",
+  ] as const;
+  const child = spawn(first, [...chain, "sh", "-c", script, "sh", root, ...visible], {
     detached: true, // a terminal's Ctrl-C is ours to handle
     stdio: ["ignore", "pipe", "pipe"],
   });

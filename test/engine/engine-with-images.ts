@@ -5,15 +5,19 @@ import { copyDataRoot } from "./data-root.ts";
 import { ensureImages, type Images, imagesKey } from "./images.ts";
 import { type EngineOptions, type PrivateEngine, startEngine } from "./start-engine.ts";
 
-/** A private engine that has the tests' images; from the second time on they come out of the cache. */
+/**
+ * A private engine that has the tests' images; from the second time on they come out of the cache.
+ * Without `mongo` the first time is minutes shorter where there is a Go toolchain.
+ */
 export async function startEngineWithImages(
-  options: Omit<EngineOptions, "seed"> = {},
+  options: Omit<EngineOptions, "seed"> & { mongo?: boolean } = {},
 ): Promise<{ engine: PrivateEngine; images: Images }> {
-  const { suite = "trixie", cacheDir = defaultCacheDir() } = options;
-  const seed = join(cacheDir, `images-${suite}-${await imagesKey()}`);
+  const { suite = "trixie", cacheDir = defaultCacheDir(), mongo = true } = options;
+  const full = join(cacheDir, `images-${suite}-${await imagesKey()}`);
+  const seed = mongo || existsSync(full) ? full : `${full}-without-mongo`;
   const engine = await startEngine({ ...options, seed: existsSync(seed) ? seed : undefined });
   try {
-    const images = await ensureImages(engine, cacheDir);
+    const images = await ensureImages(engine, { cacheDir, mongo });
     if (!existsSync(seed)) {
       // Only a stopped engine's databases are whole.
       await engine.restart("SIGTERM", async () => {

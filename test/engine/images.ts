@@ -35,7 +35,10 @@ export const imagesKey = async (): Promise<string> =>
   );
 
 /** Every image the tests use: pulled where the registry answers, else stand-ins built from Debian's packages. */
-export async function ensureImages(engine: Engine, cacheDir = defaultCacheDir()): Promise<Images> {
+export async function ensureImages(
+  engine: Engine,
+  { cacheDir = defaultCacheDir(), mongo = true } = {},
+): Promise<Images> {
   const docker = new Docker({ socketPath: engine.socketPath });
   const key = await imagesKey();
   const base = `roboco-test/base:${key}`;
@@ -74,6 +77,7 @@ export async function ensureImages(engine: Engine, cacheDir = defaultCacheDir())
     ...(existsSync(certificates) ? [certificates] : []),
   );
   const images = { postgres, redis, agent, nodeBase };
+  if (!mongo) return { ...images, mongoSkipReason: "not asked for" };
   try {
     return { ...images, mongo: await database("mongo", async () => [await ferretdb(cacheDir)]) };
   } catch (error) {
