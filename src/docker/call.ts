@@ -1,4 +1,11 @@
-import { EngineFaultError, EngineRejectedError, EngineUnavailableError, isCancelled, toError } from "../errors.ts";
+import {
+  EngineFaultError,
+  EngineRejectedError,
+  EngineUnavailableError,
+  isCancelled,
+  SidecarError,
+  toError,
+} from "../errors.ts";
 
 /** A healthy Engine answers within milliseconds; one that is overrun may take many seconds. */
 const defaultDeadlineMs = 60_000;
@@ -45,6 +52,7 @@ export const answers =
   };
 
 const toEngineError = (what: string, thrown: unknown): Error => {
+  if (thrown instanceof SidecarError) return thrown; // read from within an answer, and classed there
   const error = toError(thrown);
   const status = "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : undefined;
   if (status === undefined)
