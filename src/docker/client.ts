@@ -1,7 +1,7 @@
 import Docker from "dockerode";
 import { z } from "zod";
 import { EngineUnsupportedError } from "../errors.ts";
-import { call } from "./call.ts";
+import { answers, call } from "./call.ts";
 
 export type EngineAddress =
   | { readonly kind: "unix"; readonly socketPath: string }
@@ -35,7 +35,9 @@ export const connectEngine = async (address: EngineAddress): Promise<EngineClien
       : { host: address.host, port: address.port, protocol: "http" as const };
   const probe = new Docker(options);
   const answer = versionAnswer.safeParse(
-    await call(`GET /version at ${place}`, () => probe.version(), { deadlineMs: 10_000 }),
+    await call(`GET /version at ${place}`, (): Promise<unknown> => probe.version(), { deadlineMs: 10_000 }).catch(
+      answers({ 404: undefined }),
+    ),
   );
   if (!answer.success) {
     throw new EngineUnsupportedError(
