@@ -100,5 +100,7 @@ export const inspection = (over: Record<string, unknown> = {}) => ({
   HostConfig: { NetworkMode: "shop", ReadonlyRootfs: false },
   NetworkSettings: { Networks: { shop: { IPAddress: "10.0.0.2" }, later: {} } },
   Mounts: [],
+  Path: "sh",
+  Args: ["-c", "x"],
   ...over,
 });
