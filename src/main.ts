@@ -89,7 +89,7 @@ const main = async (argv: readonly string[]): Promise<number> => {
     return 0;
   }
   const [name = "run", ...args] = positionals;
-  const command = commands[name];
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (!command) throw new UsageError(`There is no command "${name}".`, "See roboco-sidecar --help.");
   return await command(args);
 };
