@@ -4,7 +4,6 @@ import { connectEngine, type EngineClient } from "./docker/client.ts";
 import { createClock } from "./docker/clock.ts";
 import { createDocker } from "./docker/engine.ts";
 import { createEventStream } from "./docker/event-stream.ts";
-import { dropPrivileges } from "./docker/privileges.ts";
 import { createReach } from "./docker/reach.ts";
 import { claimInstallation } from "./docker/rival.ts";
 import { findSelf } from "./docker/self.ts";
@@ -96,8 +95,6 @@ export const run = async (options: AppOptions & { stop: AbortSignal; logLevel?: 
   void claim; // held until the end
   await begin(options, log, parts.engine, http.port);
   if (config.enabled) await publish(config, parts.roles, log);
-  // Only in a container of its own: on a host it runs as whoever started it. The shared directory may be root's.
-  if (parts.self) await dropPrivileges(config.engineAddress);
   await parts.reach.leaveStale();
 
   const loop = createControlLoop({

@@ -81,9 +81,9 @@ test("docker compose up starts the agents after their sandboxes", async () => {
 
 test("the sidecar runs as nobody, and its agents see no socket and a read-only manifest", async () => {
   const [sidecar] = await containers("sidecar");
-  const top = await docker.getContainer(sidecar?.Id ?? "").top({ ps_args: "-eo uid,args" });
-  const uids: string[] = top.Processes.filter((row: string[]) => row[1]?.includes("main.js run")).map(
-    (row: string[]) => row[0],
+  const top = await docker.getContainer(sidecar?.Id ?? "").top({ ps_args: "-eo pid,uid,args" });
+  const uids: string[] = top.Processes.filter((row: string[]) => row[2]?.includes("main.js run")).map(
+    (row: string[]) => row[1],
   );
   expect(uids).toEqual(["65532"]);
   const [developer] = await containers("developer");

@@ -16,7 +16,6 @@ export interface DebianRecipe {
   as: "directory" | "tar";
 }
 
-const mirror = () => process.env.ROBOCO_DEBIAN_MIRROR || "http://deb.debian.org/debian";
 const unneeded = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"];
 
 export const debianRootName = (recipe: DebianRecipe): string =>
@@ -40,8 +39,7 @@ export async function debianRoot(recipe: DebianRecipe, cacheDir: string): Promis
       ...(recipe.before ? [`--essential-hook=${recipe.before}`] : []),
       ...(recipe.after ? [`--customize-hook=${recipe.after}`] : []),
       recipe.suite,
-      temporary,
-      mirror(),
+      temporary, // and no mirror: the tool's own default, or what apt is set to
     ]);
   });
 }
