@@ -68,8 +68,10 @@ describe("the health gate", () => {
     readiness.onListed([]);
     readiness.onEvent({ kind: "disconnected" });
     expect(readiness.health()).toMatchObject({ ready: false, connected: false });
+    expect([readiness.isReady(), readiness.isConnected()]).toEqual([false, false]);
     readiness.onEvent({ kind: "connected" });
     expect(readiness.health()).toMatchObject({ ready: true, connected: true });
+    expect([readiness.isReady(), readiness.isConnected()]).toEqual([true, true]);
   });
 
   it("counts the agents that are there, and no stranger", () => {

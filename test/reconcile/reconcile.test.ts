@@ -352,7 +352,7 @@ describe("several containers of one agent id", () => {
 
     life.fake.containers.delete(old.id);
     const outcome = await sidecar.look(old);
-    expect(outcome.wake).toContain(next.id);
+    expect(outcome.wake).toEqual([next.id]);
     await sidecar.settle(next);
     expect(phaseOf(next)).toBe("released");
     expect(passwordIn(fileOf(next, "env"))).toMatch(/^[0-9a-f]{32}$/);

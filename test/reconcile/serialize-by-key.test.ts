@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { from, map, NEVER, type Observable, of, takeUntil, timer } from "rxjs";
+import { from, map, NEVER, type Observable, of, Subject, takeUntil, timer } from "rxjs";
 import { TestScheduler } from "rxjs/testing";
 import { describe, expect, it } from "vitest";
 import { serializeByKey } from "../../src/reconcile/serialize-by-key.ts";
@@ -63,18 +63,21 @@ describe("serializeByKey", () => {
     });
   });
 
-  it("takes many keys whose runs end at once, without recursion", () => {
+  it("takes many waiting keys whose runs end at once, without recursion", () => {
     const keys = Array.from({ length: 20_000 }, (_, index) => index);
+    const first = new Subject<number>();
     const out: number[] = [];
     let isComplete = false;
-    from(keys)
-      .pipe(serializeByKey((key) => of(key), 1))
+    from([-1, ...keys])
+      .pipe(serializeByKey((key) => (key === -1 ? first : of(key)), 1))
       .subscribe({
         next: (key) => out.push(key),
         complete: () => {
           isComplete = true;
         },
       });
+    expect(out).toEqual([]);
+    first.complete();
     expect(out).toEqual(keys);
     expect(isComplete).toBe(true);
   });
