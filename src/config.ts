@@ -28,7 +28,7 @@ export interface Config {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export const imageVariable = (engine: string): string => `ROBOCO_SANDBOX_${engine.toUpperCase()}_IMAGE`;
+const imageVariable = (engine: string): string => `ROBOCO_SANDBOX_${engine.toUpperCase()}_IMAGE`;
 
 /** Docker's own minimum; a database needs far more, but how much is the image's affair. */
 const minMemoryBytes = 6 * 1024 * 1024;

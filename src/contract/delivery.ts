@@ -3,7 +3,7 @@ import { z } from "zod";
 /** Where an agent finds what it was given: contract 3. */
 export const runDirectory = "/run/roboco";
 
-export interface Service {
+interface Service {
   readonly host: string;
   readonly port: number;
   readonly user?: string;

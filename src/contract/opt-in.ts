@@ -4,7 +4,7 @@ import { agentLabelPrefixes, agentLabels, hasAgentLabel, type Labels, labels } f
 import type { Refusal } from "./refusal.ts";
 import { suggest } from "./suggest.ts";
 
-export type Hold = "pause" | "none";
+type Hold = "pause" | "none";
 
 /** What a container asks of us. `stranger`: nothing, or of another installation. */
 export type OptIn =

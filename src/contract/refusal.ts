@@ -24,7 +24,7 @@ export const refusalCodes = [
   "SANDBOX_UNSTABLE",
   "HOLD_IMPOSSIBLE",
 ] as const;
-export type RefusalCode = (typeof refusalCodes)[number];
+type RefusalCode = (typeof refusalCodes)[number];
 
 /** One refusal that names every problem at once; `error` is the first one's. */
 export const mergeRefusals = (refusals: readonly [Refusal, ...Refusal[]]): Refusal => ({

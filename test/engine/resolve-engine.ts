@@ -13,20 +13,20 @@ import type { Engine } from "./start-engine.ts";
  * The engine to test on, with its images: of the suite ROBOCO_TEST_SUITE if that is set, else the user's
  * (DOCKER_HOST, or the default socket if it answers), else a private one of Debian trixie.
  */
-export async function resolveEngine(): Promise<{ engine: Engine; images: Images }> {
+export async function resolveEngine(options: { mongo?: boolean } = {}): Promise<{ engine: Engine; images: Images }> {
   const { ROBOCO_TEST_SUITE: suite, DOCKER_HOST: host } = process.env;
   if (suite) {
     if (!isSuite(suite)) throw new Error(`ROBOCO_TEST_SUITE=${suite}: there are ${suites.join(", ")}`);
-    return startEngineWithImages({ suite });
+    return startEngineWithImages({ ...options, suite });
   }
   const socketPath = host ? host.replace(/^unix:\/\//, "") : "/var/run/docker.sock";
   if (!socketPath.startsWith("/")) throw new Error(`DOCKER_HOST=${host}: the tests need a unix socket`);
   const answer = await engineVersion(socketPath);
   if (host && !answer) throw new Error(`DOCKER_HOST=${host} does not answer`);
-  if (!answer) return startEngineWithImages();
+  if (!answer) return startEngineWithImages(options);
   const engine = userEngine(socketPath, answer);
   try {
-    return { engine, images: await ensureImages(engine) };
+    return { engine, images: await ensureImages(engine, options) };
   } catch (error) {
     await engine.stop();
     throw error;

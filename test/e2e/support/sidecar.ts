@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { LogEvent } from "../../../src/contract/log-events.ts";
 import { until } from "./until.ts";
 
-export interface Line {
+interface Line {
   readonly event: LogEvent;
   readonly level: string;
   readonly agent?: string;
