@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import Docker from "dockerode";
 
-export interface Call {
+interface Call {
   readonly method: string;
   /** Without the API version and the query. */
   readonly path: string;
