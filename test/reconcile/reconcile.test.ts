@@ -324,6 +324,34 @@ describe("a refusal", () => {
     expect(life.of("agent.refused")).toEqual([expect.objectContaining({ error: "RUN_DIRECTORY_UNUSABLE" })]);
   });
 
+  const throughLauncher = { command: ["/roboco/bin/enter", "node", "agent.js"], services: "redis" };
+
+  it("lets the launcher of a held agent say why and end by itself", async () => {
+    await using life = await createLife();
+    const sidecar = life.sidecar();
+    life.fake.images.clear();
+    life.fake.registryImages.clear();
+    const agent = life.agent(throughLauncher);
+    life.fake.start(agent);
+    life.fake.hook("inspectContainer", () => {
+      if (agent.status === "running" && fileOf(agent, "refused")) life.fake.end(agent, 69);
+    });
+    await sidecar.settle(agent);
+    expect([agent.status, agent.exitCode]).toEqual(["exited", 69]);
+    expect(life.of("agent.killed")).toEqual([]);
+  });
+
+  it("kills an agent whose launcher does not end by itself", async () => {
+    await using life = await createLife();
+    const sidecar = life.sidecar();
+    life.fake.images.clear();
+    life.fake.registryImages.clear();
+    const agent = life.agent(throughLauncher);
+    life.fake.start(agent);
+    await sidecar.settle(agent);
+    expect([agent.status, agent.exitCode]).toEqual(["exited", 137]);
+  });
+
   it("of one agent affects no other", async () => {
     await using life = await createLife();
     const sidecar = life.sidecar();
@@ -348,6 +376,8 @@ describe("several containers of one agent id", () => {
 
     const next = life.agent(successor);
     await expect(sidecar.look(next)).resolves.toMatchObject({ status: "waiting" });
+    await sidecar.look(next);
+    expect(life.of("agent.waiting")).toEqual([{ agent: "ada", container: next.id, peers: ["ada"] }]);
     expect(fileOf(next, "env")).toBeUndefined();
 
     life.fake.containers.delete(old.id);
