@@ -170,7 +170,7 @@ function parseEngineAddress(text: string, context: z.RefinementCtx): EngineAddre
 
 /** The default socket, then the usual places of a rootless Engine and of Docker Desktop; the first that exists. */
 const findSocket = (environment: Environment): EngineAddress => {
-  const runtimeDir = environment.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.() ?? 0}`;
+  const runtimeDir = environment.XDG_RUNTIME_DIR || `/run/user/${process.getuid?.() ?? 0}`;
   const places = [
     "/var/run/docker.sock",
     `${runtimeDir}/docker.sock`,

@@ -28,7 +28,7 @@ export interface Vocabulary {
 /** Reads the labels of one container. Never throws; every problem of it is named in one refusal. */
 export const parseOptIn = (container: { name: string; labels: Labels }, vocabulary: Vocabulary): OptIn => {
   if (!hasAgentLabel(container.labels)) return { kind: "stranger" };
-  if ((container.labels[labels.agentInstallation] ?? "default") !== vocabulary.installation)
+  if ((container.labels[labels.agentInstallation] || "default") !== vocabulary.installation)
     return { kind: "stranger" };
 
   const ours = Object.fromEntries(

@@ -70,7 +70,8 @@ export const act = async (action: Action, sight: Sight, hands: Hands): Promise<v
       await refuse(action.refusal, sight, hands);
       return;
     case "kill":
-      if (await leavesByItself(agent, docker)) return;
+      // Released once, its own code runs: no launcher holds it back.
+      if (sight.phase !== "released" && (await leavesByItself(agent, docker))) return;
       await docker.killContainer(key);
       log("agent.killed", ids);
       return;
@@ -161,16 +162,26 @@ export const removeFallbackNetwork = async ({
   if (network?.labels[labels.installation] === installation) await docker.removeNetworkIfUnused(fallbackNetwork);
 };
 
+const maxAttempts = 3;
+const faultPauseMs = 100;
+
 const refuseUnlessPossible = async (
   error: Refusal["error"],
   remediate: string,
   step: () => Promise<void>,
 ): Promise<void> => {
-  try {
-    await step();
-  } catch (thrown) {
-    if (!(thrown instanceof EngineRejectedError || thrown instanceof EngineFaultError)) throw thrown;
-    throw new RefusedError({ error, message: `The Engine refused: ${thrown.message}.`, remediate, missing: [] });
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await step();
+    } catch (thrown) {
+      const isFault = thrown instanceof EngineFaultError;
+      if (isFault && attempt < maxAttempts) {
+        await delay(faultPauseMs);
+        continue; // a hiccup is no refusal yet
+      }
+      if (!(isFault || thrown instanceof EngineRejectedError)) throw thrown;
+      throw new RefusedError({ error, message: `The Engine refused: ${thrown.message}.`, remediate, missing: [] });
+    }
   }
 };
 

@@ -114,7 +114,7 @@ const planRefused = (observed: Observed, agent: ContainerView, refusal: Refusal 
 
 /** Of several containers of one agent id the first to own sandboxes has it, else the eldest that runs or is about to. */
 const findBlocker = (observed: Observed, agent: ContainerView, now: number, rules: Rules): Peer | undefined => {
-  if (has(observed)) return undefined;
+  if (has(observed) || (observed.optIn.kind === "valid" && observed.optIn.engines.length === 0)) return undefined;
   const isElder = (peer: Peer): boolean =>
     peer.createdAt < agent.createdAt || (peer.createdAt === agent.createdAt && peer.id < agent.id);
   const isPending = (peer: Peer): boolean => peer.status === "created" && now - peer.createdAt < rules.janitorGraceMs;

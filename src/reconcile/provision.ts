@@ -74,6 +74,7 @@ const makeOne = async (
   try {
     const { id, password } = await createOrAdopt(name, request, options, signal);
     signal.throwIfAborted();
+
     if ((await docker.startContainer(id)) === "gone")
       throw new RefusedError(exitedRefusal(request, "it was removed", []));
     const view = await docker.inspectContainer(id);
@@ -127,7 +128,10 @@ const createOrAdopt = async (
       if (holder) {
         const verdict = await judgeHolder(holder, request, options);
         const known = holder.environment[engine.passwordVariable];
-        if (verdict === "adopt" && known) return { id: holder.id, password: known };
+        if (verdict === "adopt" && known) {
+          if (holder.status === "paused") await docker.unpauseContainer(holder.id); // it could not be started
+          return { id: holder.id, password: known };
+        }
         if (verdict === "replace" && known) password = known;
         await docker.removeContainer(holder.id);
       }

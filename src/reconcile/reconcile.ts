@@ -32,6 +32,8 @@ export interface ReconcileOptions {
   readonly log: Log;
 }
 
+const refusing: readonly Action[] = [{ kind: "remove", reason: "refused" }];
+
 /** One agent: observe, plan, act. Never rejects: what happened is the outcome. */
 export const createReconcile = (options: ReconcileOptions) => {
   const { observe, hands, clock, rules, log } = options;
@@ -47,7 +49,8 @@ export const createReconcile = (options: ReconcileOptions) => {
       if (!options.enabled) {
         if (actions.length > 0)
           log("watch.changed", { agent: sight.agentId, container: key, actions: actions.map(({ kind }) => kind) });
-        return { key, status: planned.status, changed: false, wake: [] };
+        // Nobody waits for what will not be done.
+        return { key, status: "idle", changed: false, wake: [] };
       }
       if (planned.status !== "waiting") waiting.delete(key);
       else if (!waiting.has(key)) {
@@ -56,7 +59,7 @@ export const createReconcile = (options: ReconcileOptions) => {
       }
       if (planned.status === "gone" && !sight.agent) seen.delete(key);
       const isRefused = await carryOut(actions, sight);
-      return toOutcome(key, isRefused ? { status: "refused", actions } : planned, actions, sight);
+      return toOutcome(key, isRefused ? { status: "refused", actions: refusing } : planned, actions, sight);
     } catch (thrown) {
       return { key, status: "failed", changed: false, err: toError(thrown), wake: [] };
     }
@@ -69,9 +72,10 @@ export const createReconcile = (options: ReconcileOptions) => {
         await act(action, sight, hands);
       } catch (thrown) {
         if (!(thrown instanceof RefusedError)) throw thrown;
+        if (!(await hands.docker.inspectContainer(sight.key))) return false; // it went meanwhile: nothing to refuse
         await act({ kind: "refuse", refusal: thrown.refusal }, sight, hands);
         if (sight.agent && isAlive(sight.agent.status)) await act({ kind: "kill" }, sight, hands);
-        await act({ kind: "remove", reason: "refused" }, sight, hands);
+        for (const step of refusing) await act(step, sight, hands);
         return true;
       }
     }
@@ -87,7 +91,7 @@ export const createReconcile = (options: ReconcileOptions) => {
   }
 
   function toOutcome(key: string, planned: Plan, actions: readonly Action[], sight: Sight): Outcome {
-    const freed = actions.some(({ kind }) => kind === "remove");
+    const freed = [...actions, ...planned.actions].some(({ kind }) => kind === "remove");
     return {
       key,
       status: planned.status,
