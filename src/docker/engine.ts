@@ -147,6 +147,11 @@ export const createDocker = (docker: Docker): DockerPort => {
       call(`connect of ${containerId} to network ${network}`, async () => {
         await docker.getNetwork(network).connect({ Container: containerId });
       }),
+
+    disconnectNetwork: (network, containerId) =>
+      call(`disconnect of ${containerId} from network ${network}`, async () => {
+        await docker.getNetwork(network).disconnect({ Container: containerId, Force: true });
+      }).catch(answers({ 403: undefined, 404: undefined, 409: undefined, 500: undefined })),
   };
 };
 

@@ -15,7 +15,11 @@ export const toSummary = (info: ContainerInfo): ContainerSummary => ({
   status: info.State as ContainerStatus,
   createdAt: info.Created * 1000,
   labels: info.Labels ?? {},
+  networks: toNetworks(info.NetworkSettings?.Networks),
 });
+
+const toNetworks = (networks: Record<string, { IPAddress?: string }> | undefined): Record<string, string> =>
+  Object.fromEntries(Object.entries(networks ?? {}).map(([name, endpoint]) => [name, endpoint.IPAddress ?? ""]));
 
 export const toView = (info: ContainerInspectInfo): ContainerView => ({
   id: info.Id,
@@ -34,9 +38,7 @@ export const toView = (info: ContainerInspectInfo): ContainerView => ({
     }),
   ),
   networkMode: info.HostConfig.NetworkMode ?? "",
-  networks: Object.fromEntries(
-    Object.entries(info.NetworkSettings.Networks ?? {}).map(([name, endpoint]) => [name, endpoint.IPAddress ?? ""]),
-  ),
+  networks: toNetworks(info.NetworkSettings.Networks),
   mounts: toMounts(info),
   readonlyRootfs: info.HostConfig.ReadonlyRootfs === true,
   command: [info.Path, ...(info.Args ?? [])],

@@ -115,7 +115,10 @@ const pickRefusal = ({ error, message, remediate, missing }: Refusal) => ({
   missing,
 });
 
-/** All in parallel, by force: throwaway data needs no graceful stop, and it takes no longer than the slowest. */
+/**
+ * All in parallel, by force: throwaway data needs no graceful stop. The Engine takes networks away one by one, each after
+ * its container's end; all but the first leave theirs beforehand, so that the two overlap (docs/adr/0005).
+ */
 const removeSandboxes = async (reason: string, sight: Sight, hands: Hands): Promise<void> => {
   const { docker, provisioner, log, installation } = hands;
   const { key, agentId } = sight;
@@ -128,7 +131,8 @@ const removeSandboxes = async (reason: string, sight: Sight, hands: Hands): Prom
     `${labels.ownerContainer}=${key}`,
   ]);
   const results = await Promise.allSettled(
-    sandboxes.map(async ({ id, labels: its }) => {
+    sandboxes.map(async ({ id, labels: its, networks }, index) => {
+      if (index > 0) for (const network of Object.keys(networks)) await docker.disconnectNetwork(network, id);
       await docker.removeContainer(id);
       const durationMs = Math.round(performance.now() - startedAt);
       log("sandbox.removed", { agent: agentId, container: key, engine: its[labels.engine] ?? "", reason, durationMs });

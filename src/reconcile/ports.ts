@@ -37,6 +37,8 @@ export interface DockerPort {
   /** Only when no container in any state refers to it. */
   removeNetworkIfUnused(name: string): Promise<void>;
   connectNetwork(network: string, containerId: string): Promise<void>;
+  /** By force. Not connected, or gone: done. */
+  disconnectNetwork(network: string, containerId: string): Promise<void>;
 }
 
 /** The Engine's own wall clock, in ms since the epoch: grace periods are counted by it. */
@@ -69,6 +71,8 @@ export interface ContainerSummary {
   /** ms since the epoch, by the Engine's clock, whole seconds. */
   readonly createdAt: number;
   readonly labels: Labels;
+  /** Address by network name; "" while it has none. */
+  readonly networks: Readonly<Record<string, string>>;
 }
 
 export interface Mount {
@@ -85,8 +89,6 @@ export interface ContainerView extends ContainerSummary {
   readonly oomKilled: boolean;
   readonly environment: Readonly<Record<string, string>>;
   readonly networkMode: string;
-  /** Address by network name; "" while it has none. */
-  readonly networks: Readonly<Record<string, string>>;
   readonly mounts: readonly Mount[];
   readonly readonlyRootfs: boolean;
   /** Program and arguments of its first process. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { EngineRejectedError, EngineUnavailableError } from "../../src/errors.ts";
+import { EngineFaultError, EngineRejectedError, EngineUnavailableError } from "../../src/errors.ts";
+import { createReadiness } from "../../src/reconcile/readiness.ts";
 import { createLife, fileOf, phaseOf, secretsIn, writesTo } from "../support/life.ts";
 
 const passwordIn = (text: string | undefined): string | undefined =>
@@ -363,6 +364,19 @@ describe("a refusal", () => {
 });
 
 describe("several containers of one agent id", () => {
+  it("one that wants no sandbox runs beside the one that has them", async () => {
+    await using life = await createLife();
+    const sidecar = life.sidecar();
+    const labels = { "roboco.agent.id": "ada", "roboco.agent.role": "qa" };
+    const owner = life.agent();
+    life.fake.start(owner);
+    await sidecar.settle(owner);
+    const reader = life.fake.add({ name: "reader", labels });
+    life.fake.start(reader);
+    await expect(sidecar.settle(reader)).resolves.toMatchObject({ status: "ready" });
+    expect(reader.status).toBe("running");
+  });
+
   const successor = { name: "ada-new", labels: { "roboco.sandbox.services": "redis", "roboco.agent.id": "ada" } };
 
   it("a successor waits for its predecessor to go, and inherits nothing", async () => {
@@ -467,6 +481,18 @@ describe("a sandbox that dies under a living agent", () => {
 });
 
 describe("a sidecar that died", () => {
+  it("leaves a sandbox that its user paused: it goes on, and the agent keeps running", async () => {
+    await using life = await createLife();
+    const agent = life.agent();
+    life.fake.start(agent);
+    await life.sidecar().settle(agent);
+    const sandbox = life.sandbox("redis");
+    if (sandbox) sandbox.status = "paused";
+    await expect(life.sidecar().settle(agent)).resolves.toMatchObject({ status: "ready" });
+    expect(life.sandbox("redis")).toMatchObject({ id: sandbox?.id, status: "running" });
+    expect(agent.status).toBe("running");
+  });
+
   it("left an agent held: the next one releases it with what is there already", async () => {
     await using life = await createLife();
     const dead = life.sidecar();
@@ -600,6 +626,17 @@ describe("a sidecar that is switched off", () => {
     expect(life.of("watch.changed")[0]).toMatchObject({ agent: "ada", actions: ["provision", "arm", "hold"] });
   });
 
+  it("keeps nobody waiting at the health gate for what it will not do", async () => {
+    await using life = await createLife();
+    const sidecar = life.sidecar({ enabled: false });
+    const readiness = createReadiness(() => {});
+    const agent = life.agent();
+    readiness.onEvent({ kind: "connected" });
+    readiness.onListed([agent.id]);
+    readiness.onOutcome(await sidecar.look(agent));
+    expect(readiness.isReady()).toBe(true);
+  });
+
   it("leaves an agent's sandboxes alone that it made while it was on", async () => {
     await using life = await createLife();
     const agent = life.agent();
@@ -613,6 +650,39 @@ describe("a sidecar that is switched off", () => {
 });
 
 describe("an Engine that fails a step", () => {
+  it.each(["pauseContainer", "writeFiles"] as const)(
+    "once (%s) is asked again, and the agent is not refused",
+    async (method) => {
+      await using life = await createLife();
+      const sidecar = life.sidecar();
+      const agent = life.agent();
+      life.fake.start(agent);
+      let calls = 0;
+      life.fake.hook(method, () => {
+        calls += 1;
+        if (calls === 1) throw new EngineFaultError("a hiccup", 500);
+      });
+      await sidecar.settle(agent);
+      expect(calls).toBeGreaterThan(1);
+      expect(life.of("agent.refused")).toEqual([]);
+      expect(agent.status).toBe("running");
+      expect(phaseOf(agent)).toBe("released");
+    },
+  );
+
+  it("for an agent that is gone meanwhile refuses nobody", async () => {
+    await using life = await createLife();
+    const sidecar = life.sidecar();
+    const agent = life.agent({ networkMode: "bridge", networks: { bridge: "" } });
+    life.fake.hook("connectNetwork", () => {
+      life.fake.containers.delete(agent.id);
+      throw new EngineRejectedError("No such container", 404);
+    });
+    await sidecar.look(agent);
+    await expect(sidecar.look(agent)).resolves.toMatchObject({ status: "gone" });
+    expect(life.of("agent.refused")).toEqual([]);
+  });
+
   it("leaves the outcome to be tried again, and the next look goes on from what is there", async () => {
     await using life = await createLife();
     const sidecar = life.sidecar();

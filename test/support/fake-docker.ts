@@ -37,6 +37,7 @@ const writes: ReadonlySet<Method> = new Set<Method>([
   "createNetwork",
   "removeNetworkIfUnused",
   "connectNetwork",
+  "disconnectNetwork",
 ]);
 
 const alive: readonly ContainerStatus[] = ["running", "paused", "restarting"];
@@ -216,6 +217,10 @@ export const createFakeDocker = () => {
     connectNetwork: method("connectNetwork", (network, id) => {
       if (!networks.has(network)) throw new EngineRejectedError(`network ${network} not found`, 404);
       get(id).networks[network] = "127.0.0.1";
+    }),
+    disconnectNetwork: method("disconnectNetwork", (network, id) => {
+      const container = find(id);
+      if (container) delete container.networks[network];
     }),
   };
 
