@@ -15,6 +15,8 @@ let stop: () => Promise<void>;
 let before: { containers: string[]; networks: string[]; volumes: string[] };
 
 beforeAll(async () => {
+  // The engine of the whole run, and not one more of the suite under test.
+  delete process.env.ROBOCO_TEST_SUITE;
   process.env.DOCKER_HOST = info.dockerHost;
   const { engine } = await resolveEngine();
   stop = () => engine.stop();
