@@ -11,3 +11,6 @@ export const parseOwner = (owner: string | undefined): string | undefined =>
 
 /** 16 random bytes as 32 hex characters: contract 2. */
 export const passwordBytes = 16;
+
+/** The full id: anything else might name another container, or no path of the Engine's at all. */
+export const isContainerId = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);

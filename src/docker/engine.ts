@@ -38,7 +38,9 @@ export const createDocker = (docker: Docker): DockerPort => {
 
     createContainer: (specification) =>
       call(`create of container ${specification.name}`, async (abortSignal) => {
-        const container = await docker.createContainer({ ...toOptions(specification), abortSignal });
+        // Told apart, since dockerode puts options into the URL as well: the password would be in a proxy's log.
+        const options = { _query: { name: specification.name }, _body: toBody(specification), abortSignal };
+        const container = await docker.createContainer(options);
         return container.id;
       }).catch(answers<"no-image" | "conflict">({ 404: "no-image", 409: "conflict" })),
 
@@ -161,8 +163,7 @@ export const readEngineTime = async (docker: Docker): Promise<number> => {
   return Date.parse(z.looseObject({ SystemTime: z.string() }).parse(info).SystemTime);
 };
 
-const toOptions = (specification: ContainerSpecification): Docker.ContainerCreateOptions => ({
-  name: specification.name,
+const toBody = (specification: ContainerSpecification): Docker.ContainerCreateOptions => ({
   Image: specification.image,
   ...(specification.command === undefined ? {} : { Cmd: [...specification.command] }),
   Env: Object.entries(specification.environment).map(([name, value]) => `${name}=${value}`),

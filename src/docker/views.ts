@@ -25,7 +25,8 @@ export const toView = (info: ContainerInspectInfo): ContainerView => ({
   id: info.Id,
   name: toName(info.Name),
   status: info.State.Status as ContainerStatus,
-  createdAt: toTime(info.Created) ?? 0,
+  // Whole seconds, as in a listing: by them two containers tell which is the elder, from one view and one listing each.
+  createdAt: Math.floor((toTime(info.Created) ?? 0) / 1000) * 1000,
   labels: info.Config.Labels ?? {},
   startedAt: toTime(info.State.StartedAt),
   finishedAt: toTime(info.State.FinishedAt),

@@ -1,7 +1,7 @@
 import { deriveAgentId } from "../contract/agent-id.ts";
 import { files, parsePasswords, parsePhase, runDirectory } from "../contract/delivery.ts";
 import { labels } from "../contract/labels.ts";
-import { parseOwner } from "../contract/names.ts";
+import { isContainerId, parseOwner } from "../contract/names.ts";
 import { type OptIn, parseOptIn, type Vocabulary } from "../contract/opt-in.ts";
 import type { Observed, Peer, SandboxView } from "./observed.ts";
 import type { ContainerSummary, ContainerView, DockerPort } from "./ports.ts";
@@ -32,7 +32,7 @@ export const createObserve = (
 
   return async (key: string): Promise<Sight> => {
     const [agent, sandboxes, candidates] = await Promise.all([
-      docker.inspectContainer(key),
+      inspectOwner(docker, key),
       docker.listContainers(ourSandboxes),
       docker.listContainers([labels.services]),
     ]);
@@ -68,6 +68,10 @@ export const createObserve = (
     return delivered;
   }
 };
+
+/** An owner is named by its full id; what is named in any other way does not exist. */
+export const inspectOwner = async (docker: DockerPort, owner: string): Promise<ContainerView | undefined> =>
+  isContainerId(owner) ? await docker.inspectContainer(owner) : undefined;
 
 export const toLife = ({ startedAt, finishedAt }: ContainerView): string => `${startedAt}/${finishedAt}`;
 

@@ -6,6 +6,7 @@ import type { Refusal } from "../contract/refusal.ts";
 import type { SandboxEngine } from "../engines/engine.ts";
 import { EngineFaultError, EngineRejectedError, isCancelled, toError } from "../errors.ts";
 import { awaitReady } from "./await-ready.ts";
+import { inspectOwner } from "./observe.ts";
 import { isAlive, isEnded } from "./observed.ts";
 import type { ContainerView, DockerPort, Reach } from "./ports.ts";
 import { RefusedError } from "./refused-error.ts";
@@ -164,7 +165,7 @@ const judgeHolder = async (
     return isEnded(holder.status) || holder.status === "removing" ? "replace" : "adopt";
   }
   if (isOurs) {
-    const ownerView = await docker.inspectContainer(owner);
+    const ownerView = await inspectOwner(docker, owner);
     if (!ownerView || isEnded(ownerView.status)) return "stale";
   }
   throw new RefusedError(

@@ -609,6 +609,36 @@ describe("what is not ours", () => {
   });
 });
 
+describe("a container that claims to be a sandbox", () => {
+  it.each(["ada", "00000001", "no id", "../ada", "\u{1F47B}"])(
+    "of %j, which is no full container id, has no owner, and harms none",
+    async (owner) => {
+      await using life = await createLife();
+      const sidecar = life.sidecar();
+      const agent = life.agent();
+      life.fake.start(agent);
+      await sidecar.settle(agent);
+      const forged = life.fake.add({
+        name: "forged",
+        status: "running",
+        labels: {
+          "roboco.sandbox": "1",
+          "roboco.sandbox.owner": "roboco-agent-ada",
+          "roboco.sandbox.owner.container": owner,
+          "roboco.sandbox.engine": "redis",
+          "roboco.sandbox.installation": "default",
+        },
+      });
+      await expect(sidecar.look(owner)).resolves.toMatchObject({ status: "gone" });
+      await sidecar.tick();
+      expect(life.sandboxes()).toHaveLength(1);
+      expect(forged.name).not.toBe(life.sandboxes()[0]?.name);
+      expect([agent.status, phaseOf(agent)]).toEqual(["running", "released"]);
+      expect(life.of("agent.refused")).toEqual([]);
+    },
+  );
+});
+
 describe("a sidecar that is switched off", () => {
   it("says what it would do, and makes no call that changes anything", async () => {
     await using life = await createLife();
