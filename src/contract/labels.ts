@@ -31,6 +31,8 @@ export type Labels = Readonly<Record<string, string>>;
 
 export const isSandbox = (containerLabels: Labels): boolean => containerLabels[labels.sandbox] === "1";
 
+/** One that asks for something is an agent whatever it claims beside that: a claim too much is a mistake worth a refusal. */
 export const hasAgentLabel = (containerLabels: Labels): boolean =>
-  !isSandbox(containerLabels) &&
-  Object.keys(containerLabels).some((key) => agentLabelPrefixes.some((prefix) => key.startsWith(prefix)));
+  isSandbox(containerLabels)
+    ? labels.services in containerLabels || labels.agentRole in containerLabels
+    : Object.keys(containerLabels).some((key) => agentLabelPrefixes.some((prefix) => key.startsWith(prefix)));

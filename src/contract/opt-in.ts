@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { agentIdPattern, deriveAgentId, toAgentId } from "./agent-id.ts";
-import { agentLabelPrefixes, agentLabels, hasAgentLabel, type Labels, labels } from "./labels.ts";
+import { agentLabelPrefixes, agentLabels, hasAgentLabel, isSandbox, type Labels, labels } from "./labels.ts";
 import type { Refusal } from "./refusal.ts";
 import { suggest } from "./suggest.ts";
 
@@ -31,9 +31,10 @@ export const parseOptIn = (container: { name: string; labels: Labels }, vocabula
   if ((container.labels[labels.agentInstallation] || "default") !== vocabulary.installation)
     return { kind: "stranger" };
 
-  const ours = Object.fromEntries(
-    Object.entries(container.labels).filter(([key]) => agentLabelPrefixes.some((prefix) => key.startsWith(prefix))),
-  );
+  const isOurs = (key: string): boolean =>
+    agentLabelPrefixes.some((prefix) => key.startsWith(prefix)) ||
+    (key === labels.sandbox && isSandbox(container.labels));
+  const ours = Object.fromEntries(Object.entries(container.labels).filter(([key]) => isOurs(key)));
   const parsed = schemaFor(vocabulary).safeParse(ours);
   if (!parsed.success) {
     const stated = container.labels[labels.agentId];

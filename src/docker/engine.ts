@@ -2,12 +2,15 @@ import type Docker from "dockerode";
 import { z } from "zod";
 import type { ContainerSpecification, DockerPort } from "../reconcile/ports.ts";
 import { packFiles, unpackFiles } from "./archive.ts";
-import { answers, call } from "./call.ts";
+import { answers, call, statusOf } from "./call.ts";
 import { pullImage } from "./pull.ts";
 import { waitUntilRemoved } from "./removal.ts";
 import { toSummary, toView } from "./views.ts";
 
 const logTailLines = 20;
+
+/** A file or a circle of links where the path goes through: no such directory, which the Engine tells as a fault of its own. */
+const isNoDirectory = /not a directory|too many levels of symbolic links/;
 
 /** The port on a real Engine. The statuses that are answers are read here: 304 and 404 mean already so. */
 export const createDocker = (docker: Docker): DockerPort => {
@@ -96,7 +99,10 @@ export const createDocker = (docker: Docker): DockerPort => {
     readFiles: (id, directory) =>
       call(`read of ${directory} in container ${id}`, async (abortSignal) =>
         unpackFiles(await docker.getContainer(id).getArchive({ path: directory, abortSignal })),
-      ).catch(answers({ 404: undefined })),
+      ).catch((error) => {
+        if (statusOf(error) === 500 && isNoDirectory.test(error.message)) return undefined;
+        return answers({ 404: undefined })(error);
+      }),
 
     writeFiles: async (id, { root, prefix }, files) => {
       const archive = await packFiles(prefix, files);

@@ -149,6 +149,6 @@ export const createControlLoop = (options: ControlLoopOptions): ControlLoop => {
 /** An event carries only keys: its own container, or the owner of the sandbox that it is about. */
 const keysOf = (event: EngineEvent & { kind: "container" }): string[] => {
   const owner = event.labels[labels.ownerContainer];
-  if (isSandbox(event.labels)) return owner ? [owner] : [];
-  return hasAgentLabel(event.labels) ? [event.id] : [];
+  if (hasAgentLabel(event.labels)) return [event.id];
+  return isSandbox(event.labels) && owner ? [owner] : [];
 };

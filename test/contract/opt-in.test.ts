@@ -34,6 +34,11 @@ describe("parseOptIn", () => {
     expect(parse(labels)).toEqual({ kind: "stranger" });
   });
 
+  it("refuses an agent that claims to be a sandbox as well", () => {
+    expect(refusalOf(parse({ [services]: "redis", "roboco.sandbox": "1" })).missing).toEqual(["roboco.sandbox"]);
+    expect(refusalOf(parse({ [role]: "qa", "roboco.sandbox": "1" })).missing).toEqual(["roboco.sandbox"]);
+  });
+
   it("takes an agent without an installation for a stranger when it serves a named one", () => {
     expect(parse({ [services]: "redis" }, "b")).toEqual({ kind: "stranger" });
     expect(parse({ [services]: "redis", [installation]: "b" }, "b")).toMatchObject({ kind: "valid" });

@@ -299,6 +299,19 @@ describe("files in a container", () => {
     await expect(world.port.readFiles("x", "/run/roboco")).resolves.toBeUndefined();
   });
 
+  it.each(["lstat /run/roboco: not a directory", "lstat /run/roboco: too many levels of symbolic links"])(
+    "are not there where the path leads nowhere: %s",
+    async (message) => {
+      await using world = await setUp(["GET", "/containers/x/archive", status(500, message)]);
+      await expect(world.port.readFiles("x", "/run/roboco")).resolves.toBeUndefined();
+    },
+  );
+
+  it("are not taken for absent when the Engine fails", async () => {
+    await using world = await setUp(["GET", "/containers/x/archive", status(500, "input/output error")]);
+    await expect(world.port.readFiles("x", "/run/roboco")).rejects.toBeInstanceOf(EngineFaultError);
+  });
+
   it("are written below the mount that holds them", async () => {
     await using world = await setUp(["PUT", "/containers/x/archive", status(200)]);
     await expect(world.port.writeFiles("x", { root: "/run", prefix: "roboco" }, { "a.env": "A=1\n" })).resolves.toBe(
