@@ -6,6 +6,7 @@ import { redis } from "../src/engines/redis.ts";
 import { startSidecar } from "../test/e2e/support/sidecar.ts";
 import { until } from "../test/e2e/support/until.ts";
 import { resolveEngine } from "../test/engine/resolve-engine.ts";
+import { run } from "../test/engine/run.ts";
 import { watchEvents } from "./events.ts";
 import { makePlainly } from "./plain.ts";
 import { median, report } from "./report.ts";
@@ -20,14 +21,17 @@ const network = `roboco-bench-${process.pid}`;
 await docker.createNetwork({ Name: network, CheckDuplicate: true });
 const events = await watchEvents(docker);
 const installation = `bench-${process.pid}`;
-const sidecar = await startSidecar({
+await run("npm", ["run", "build"]);
+const settings = {
   DOCKER_HOST: engine.dockerHost,
   ROBOCO_INSTALLATION: installation,
   ROBOCO_LOG_LEVEL: "info",
   ROBOCO_SANDBOX_POSTGRES_IMAGE: images.postgres,
   ROBOCO_SANDBOX_REDIS_IMAGE: images.redis,
   ...(images.mongo ? { ROBOCO_SANDBOX_MONGO_IMAGE: images.mongo } : {}),
-});
+};
+// As users run it: the memory of a TypeScript loader is not the product's.
+const sidecar = await startSidecar(settings, [], [new URL("../dist/main.js", import.meta.url).pathname]);
 await sidecar.line("sidecar.ready");
 
 /** An agent by the sidecar: ms from its `create` event to its release, and then from its `destroy` to its last sandbox's. */

@@ -34,13 +34,14 @@ export interface Sidecar extends AsyncDisposable {
 const main = new URL("../../../src/main.ts", import.meta.url).pathname;
 const tsx = import.meta.resolve("tsx");
 
-/** The product as a process of its own on this host, from the sources. */
+/** The product as a process of its own on this host: from the sources, or by `program` from what was built of them. */
 export const startSidecar = async (
   environment: Record<string, string>,
   args: readonly string[] = [],
+  program: readonly string[] = ["--import", tsx, main],
 ): Promise<Sidecar> => {
   const sharedDir = environment.ROBOCO_SHARED_DIR ?? (await mkdtemp(join(tmpdir(), "roboco-shared-")));
-  const child: ChildProcess = spawn(process.execPath, ["--import", tsx, main, ...args], {
+  const child: ChildProcess = spawn(process.execPath, [...program, ...args], {
     env: {
       PATH: process.env.PATH,
       ROBOCO_SANDBOX_DB_ENABLED: "true",
