@@ -21,8 +21,14 @@ export type Services = Readonly<Record<string, Service>>;
 export type Phase = "armed" | "delivered" | "released" | "refused";
 const phases: readonly string[] = ["armed", "delivered", "released", "refused"] satisfies Phase[];
 
-/** The container id tells a volume's files of a predecessor from one's own. */
-export const formatPhase = (phase: Phase, containerId: string): string => `${phase} ${containerId}\n`;
+/**
+ * The container id tells a volume's files of a predecessor from one's own, for bin/enter as well: it looks for the id
+ * among its mounts, and in another container's network those are of the other one.
+ */
+export const formatPhase = (phase: Phase, containerId: string, networkMode = ""): string => {
+  const [, host] = /^container:(.+)$/.exec(networkMode) ?? [];
+  return `${[phase, containerId, ...(host ? [host] : [])].join(" ")}\n`;
+};
 export const parsePhase = (text: string | undefined, containerId: string): Phase | undefined => {
   const [phase, owner] = (text ?? "").trim().split(" ");
   return owner === containerId && phase && phases.includes(phase) ? (phase as Phase) : undefined;

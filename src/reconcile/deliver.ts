@@ -18,12 +18,13 @@ import { checkRunDirectory, runDirectoryTarget } from "./requirements.ts";
 /** Writes an agent's run directory, and remembers what is there. The phase goes with each write: a write-ahead intent. */
 export const createDelivery = (docker: DockerPort, registry: Registry, deliveries: Map<string, Delivered>) => {
   const write = async (agent: ContainerView, phase: Phase, contents: Record<string, string>): Promise<void> => {
-    // The environment last: bin/enter goes on as soon as it is there.
+    // The environment last, and first when it is taken away: bin/enter reads the phase, then goes on if it is there.
     const { [files.env]: environment, ...rest } = contents;
     const all: Record<string, string> = {
+      ...(environment === "" ? { [files.env]: "" } : {}),
       ...rest,
-      [files.phase]: formatPhase(phase, agent.id),
-      ...(environment === undefined ? {} : { [files.env]: environment }),
+      [files.phase]: formatPhase(phase, agent.id, agent.networkMode),
+      ...(environment ? { [files.env]: environment } : {}),
     };
     // Nothing can be written there, which is why this agent is refused: memory has to do.
     if (checkRunDirectory(agent).length > 0) {
@@ -54,7 +55,7 @@ export const createDelivery = (docker: DockerPort, registry: Registry, deliverie
       } catch (error) {
         if (!(error instanceof EngineRejectedError || error instanceof EngineFaultError)) throw error;
         // Told in the log all the same; what must not wait for it is the end of the agent.
-        remember(agent, { [files.phase]: formatPhase("refused", agent.id) });
+        remember(agent, { [files.phase]: formatPhase("refused", agent.id, agent.networkMode) });
       }
     },
 

@@ -6,6 +6,7 @@ import { type OptIn, parseOptIn, type Vocabulary } from "../contract/opt-in.ts";
 import type { Observed, Peer, SandboxView } from "./observed.ts";
 import type { ContainerSummary, ContainerView, DockerPort } from "./ports.ts";
 import type { Provisioner } from "./provisioner.ts";
+import { checkRunDirectory } from "./requirements.ts";
 
 /** What is in an agent's run directory. */
 export interface Delivered {
@@ -60,8 +61,13 @@ export const createObserve = (
   async function readDelivered(agent: ContainerView): Promise<Delivered> {
     const known = deliveries.get(agent.id);
     const life = toLife(agent);
-    // What is armed is written anew whatever it holds: not worth a read while a start waits to be held.
-    if (known && (known.life === life || parsePhase(known.files[files.phase], agent.id) === "armed")) return known;
+    // What is armed is written anew whatever it holds: not worth a read while a start waits to be held. What could not be
+    // written is not there to be read.
+    const isSettled = (found: Delivered): boolean =>
+      found.life === life ||
+      parsePhase(found.files[files.phase], agent.id) === "armed" ||
+      checkRunDirectory(agent).length > 0;
+    if (known && isSettled(known)) return known;
     const found = (await docker.readFiles(agent.id, runDirectory)) ?? {};
     const delivered = { life, files: found, passwords: parsePasswords(found[files.json]) };
     deliveries.set(agent.id, delivered);

@@ -53,7 +53,7 @@ describe.each([["sh"], ["dash"], ["bash"], ["busybox", "sh"]])("enter under %s",
     const start = (command: readonly string[], env: Record<string, string> = {}) => {
       const [program = "sh", ...options] = shell;
       const child = spawn(program, [...options, enter, ...command], {
-        env: { PATH: path, ROBOCO_RUN_DIR: directory, ...env },
+        env: { PATH: path, ROBOCO_RUN_DIR: directory, ROBOCO_MOUNTINFO: join(directory, "mountinfo"), ...env },
         stdio: ["ignore", "pipe", "pipe"],
       });
       running.add(child);
@@ -117,6 +117,7 @@ describe.each([["sh"], ["dash"], ["bash"], ["busybox", "sh"]])("enter under %s",
           ...variables.trimEnd().split("\n"),
           `PATH=${path}`,
           `ROBOCO_RUN_DIR=${directory}`,
+          `ROBOCO_MOUNTINFO=${join(directory, "mountinfo")}`,
           "ROBOCO_ENTER_TIMEOUT=5",
         ].sort(),
       );
@@ -200,6 +201,38 @@ describe.each([["sh"], ["dash"], ["bash"], ["busybox", "sh"]])("enter under %s",
       expect(code).toBe(69);
       expect(stderr).toContain("600 s");
     });
+
+    const mountOf = (id: string): string =>
+      `1 2 8:1 / / rw - ext4 /dev/x rw\n3 2 8:1 /var/lib/docker/containers/${id}/hostname /etc/hostname rw - ext4 /dev/x rw\n`;
+
+    it.each([
+      ["variables", "released", { "sandbox.env": "A=stale\n" }],
+      ["a refusal", "refused", { "refused.json": formatRefusal({ ...JSON.parse(refusal), message: "stale" }) }],
+    ])(
+      "waits out %s of an earlier container on the same volume",
+      async (_what, phase, stale: Record<string, string>) => {
+        await put("mountinfo", mountOf("bbbb"));
+        for (const [name, content] of Object.entries(stale)) await put(name, content);
+        const answerLook = await controlLooks();
+        const { outcome } = start(["sh", "-c", 'echo "$A"']);
+        await answerLook(`${phase} aaaa\n`);
+        await answerLook("released bbbb\n", async () => {
+          await put("refused.json", "");
+          await put("sandbox.env", "A=own\n");
+        });
+        expect(await outcome).toMatchObject({ code: 0, stdout: "own\n" });
+      },
+    );
+
+    it.each(["released aaaa bbbb", "released bbbb"])(
+      "takes files of %j for its own in the container bbbb",
+      async (phase) => {
+        await put("mountinfo", mountOf("bbbb"));
+        await put(".phase", `${phase}\n`);
+        await put("sandbox.env", variables);
+        expect(await run(["true"])).toMatchObject({ code: 0 });
+      },
+    );
 
     it("takes an empty refusal for none", async () => {
       await put("refused.json", "");
