@@ -56,6 +56,25 @@ test.skipIf(!images.mongo)(
   },
 );
 
+test.skipIf(!images.mongo)(`mongosh logs in with what the agent was given${mongoTitle}`, async () => {
+  await using sidecar = await world.sidecar();
+  await sidecar.line("sidecar.ready");
+  const agent = await world.running({
+    services: "mongo",
+    image: images.mongo ?? "",
+    command: [
+      "/roboco/bin/enter",
+      "sh",
+      "-c",
+      'mongosh --quiet "mongodb://$ROBOCO_TEST_MONGO_USER:$ROBOCO_TEST_MONGO_PASSWORD@$ROBOCO_TEST_MONGO_HOST:$ROBOCO_TEST_MONGO_PORT/app?authSource=$ROBOCO_TEST_MONGO_AUTH_DB" --eval \'db.notes.insertOne({ text: "by shell" }); print(db.notes.findOne().text)\'',
+    ],
+    host: { Binds: [`${sidecar.sharedDir}:/roboco:ro`], Tmpfs: { "/data/db": "", "/data/configdb": "" } },
+  });
+  await world.ended(agent);
+  expect((await agent.logs({ stdout: true, stderr: true, follow: false })).toString()).toContain("by shell");
+  await world.gone(agent);
+});
+
 test.skipIf(!images.mongo)(
   `every volume that Mongo's image declares is in memory, and none is left behind${mongoTitle}`,
   async () => {

@@ -79,7 +79,10 @@ export async function ensureImages(
   const images = { postgres, redis, agent, nodeBase };
   if (!mongo) return { ...images, mongoSkipReason: "not asked for" };
   try {
-    return { ...images, mongo: await database("mongo", async () => [await ferretdb(cacheDir)]) };
+    return {
+      ...images,
+      mongo: await database("mongo", async () => [await ferretdb(cacheDir), await nodeModules("mongo", cacheDir)]),
+    };
   } catch (error) {
     const mongoSkipReason = error instanceof Error ? error.message : String(error);
     return { ...images, mongoSkipReason };

@@ -35,7 +35,7 @@ export const baseTar = (cacheDir: string): Promise<string> => debianRoot(baseRec
 export const baseTarName = (): string => debianRootName(baseRecipe);
 
 /** The path of the `node_modules` of one of the images' package locks, installed once by the npm of this machine. */
-export async function nodeModules(name: "agent" | "node", cacheDir: string): Promise<string> {
+export async function nodeModules(name: "agent" | "node" | "mongo", cacheDir: string): Promise<string> {
   const from = join(imagesDir, name);
   const key = digest(await digestTree(from), process.arch);
   const made = await makeOnce(join(cacheDir, `${name}-modules-${key}`), async (temporary) => {

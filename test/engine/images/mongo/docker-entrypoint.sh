@@ -53,7 +53,7 @@ if [ ! -e /data/db/state.json ] && { [ -n "$user" ] || [ ${#scripts[@]} -gt 0 ];
   for script in "${scripts[@]}"; do
     case $script in
       *.sh) . "$script" ;;
-      *.js) echo "$0: ignoring $script (there is no mongosh in this stand-in)" ;;
+      *.js) mongosh --quiet "mongodb://127.0.0.1:27017/${MONGO_INITDB_DATABASE:-test}" "$script" ;;
     esac
   done
   kill -INT "$temporary"
