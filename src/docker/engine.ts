@@ -66,7 +66,8 @@ export const createDocker = (docker: Docker): DockerPort => {
       } catch (error) {
         const status = await statusAfter(id);
         if (status === "paused") return "paused";
-        if (status !== "running") return "not-running";
+        // A conflict is with the state of that moment, which a restart may have ended since.
+        if (status !== "running" || statusOf(error) === 409) return "not-running";
         throw error;
       }
     },

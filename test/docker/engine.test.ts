@@ -201,6 +201,7 @@ describe("pauseContainer and unpauseContainer", () => {
     [204, "running", "paused"],
     [409, "paused", "paused"],
     [409, "exited", "not-running"],
+    [409, "running", "not-running"],
     [500, "exited", "not-running"],
   ])("after %d of a container that is %s then: %s", async (code, state, answer) => {
     await using world = await setUp(["POST", "/containers/x/pause", status(code)], ["GET", inspect, inState(state)]);
