@@ -79,7 +79,7 @@ try {
     const facts = Object.entries({ agent: who, engine: which, durationMs }).flatMap(([k, v]) =>
       v === undefined ? [] : `${k}=${v}`,
     );
-    console.log(`   ${level.padEnd(5)} ${event.padEnd(20)} ${msg} ${facts.join(" ")}`);
+    console.log(`   ${level.padEnd(5)} ${event.padEnd(20)} ${[msg, ...facts].join(" ")}`);
   }
 } catch (error) {
   failed = true;

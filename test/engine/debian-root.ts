@@ -26,7 +26,9 @@ export async function debianRoot(recipe: DebianRecipe, cacheDir: string): Promis
   const path = join(cacheDir, debianRootName(recipe));
   return makeOnce(path, async (temporary) => {
     await needTool("mmdebstrap");
-    console.error(`engine: unpacking Debian ${recipe.suite} for ${recipe.name} (once; about half a minute)`);
+    console.error(
+      `engine: unpacking Debian ${recipe.suite} for the ${recipe.as === "tar" ? "images" : "Engine"} (once; about half a minute)`,
+    );
     await run("mmdebstrap", [
       "--variant=minbase",
       `--format=${recipe.as}`,

@@ -50,6 +50,7 @@ export async function ensureImages(
   const build = async (image: string, name: string, ...extra: string[]) => {
     if (await have(image)) return image;
     if (!(await have(base))) await load(docker, await baseTar(cacheDir), base);
+    console.error(`engine: building ${image} (once)`);
     await buildImage(docker, image, base, [join(imagesDir, name), ...extra]);
     return image;
   };
@@ -64,7 +65,8 @@ export async function ensureImages(
     // The user's engine keeps the official names for the official images.
     const named = here || engine.owned ? image : `roboco-test/${image.replace(":", `:${key}-`)}`;
     if (!here) await build(named, name, ...(await parts()));
-    if ((await have(named))?.Config.Labels?.["test.stand-in"]) console.error(`engine: ${named} is a stand-in`);
+    if ((await have(named))?.Config.Labels?.["test.stand-in"])
+      console.error(`engine: ${named} is a stand-in, see CONTRIBUTING.md`);
     return named;
   };
   const postgres = await database("postgres", async () => []);
