@@ -1,4 +1,4 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
@@ -136,6 +136,7 @@ test("a fourth engine is one object in the registry: provisioned, delivered, con
   await until("its sandboxes are gone", async () => (await siblings()).length === 0);
   stop.abort();
   await running;
+  await rm(config.sharedDir, { recursive: true });
 });
 
 test("an agent reads its role's manifest, and cannot write it", async () => {

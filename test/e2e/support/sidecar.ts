@@ -60,7 +60,10 @@ export const startSidecar = async (
     });
   }
   if (child.stdout) createInterface({ input: child.stdout }).on("line", (text) => lines.push(JSON.parse(text)));
-  const exit = once(child, "exit").then(([code, signal]) => (signal ? -1 : (code as number)));
+  const exit = once(child, "exit").then(async ([code, signal]) => {
+    if (!environment.ROBOCO_SHARED_DIR) await rm(sharedDir, { recursive: true, force: true });
+    return signal ? -1 : (code as number);
+  });
   let hasExited = false;
   void exit.then(() => {
     hasExited = true;
@@ -90,7 +93,6 @@ export const startSidecar = async (
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGTERM");
       await exit;
-      if (!environment.ROBOCO_SHARED_DIR) await rm(sharedDir, { recursive: true, force: true });
     },
   };
   return sidecar;
