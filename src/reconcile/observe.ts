@@ -69,7 +69,9 @@ export const createObserve = (
       checkRunDirectory(agent).length > 0;
     if (known && isSettled(known)) return known;
     const found = (await docker.readFiles(agent.id, runDirectory)) ?? {};
-    const delivered = { life, files: found, passwords: parsePasswords(found[files.json]) };
+    // On a volume that is used again they are a predecessor's, which nobody inherits.
+    const isOwn = parsePhase(found[files.phase], agent.id) !== undefined;
+    const delivered = { life, files: found, passwords: isOwn ? parsePasswords(found[files.json]) : {} };
     deliveries.set(agent.id, delivered);
     return delivered;
   }

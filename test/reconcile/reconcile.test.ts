@@ -609,6 +609,25 @@ describe("what is not ours", () => {
   });
 });
 
+describe("a run directory on a volume that was used before", () => {
+  it("hands down neither files nor credentials", async () => {
+    await using life = await createLife();
+    const sidecar = life.sidecar();
+    const first = life.agent();
+    await sidecar.settle(first);
+    const inherited = passwordIn(fileOf(first, "env"));
+    life.fake.containers.delete(first.id);
+    await sidecar.look(first);
+
+    const second = life.agent({ files: first.files });
+    await sidecar.look(second);
+    expect([phaseOf(second), fileOf(second, "env")]).toEqual(["armed", ""]);
+    await sidecar.settle(second);
+    expect(passwordIn(fileOf(second, "env"))).toBe(life.sandbox("redis")?.environment.REDIS_PASSWORD);
+    expect(passwordIn(fileOf(second, "env"))).not.toBe(inherited);
+  });
+});
+
 describe("a container that claims to be a sandbox", () => {
   it.each(["ada", "00000001", "no id", "../ada", "\u{1F47B}"])(
     "of %j, which is no full container id, has no owner, and harms none",
