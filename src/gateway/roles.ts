@@ -14,7 +14,7 @@ export class RolesFileError extends SidecarError {
   readonly problems: readonly string[];
   constructor(file: string, problems: readonly string[], options?: ErrorOptions) {
     super(
-      `Roles file ${file}: ${problems.join("; ")}`,
+      [`The roles file ${file} is wrong:`, ...problems].join("\n  "),
       "Correct the file that ROBOCO_ROLES_FILE names, or unset the variable to use the built-in roles.",
       options,
     );
