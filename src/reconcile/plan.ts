@@ -155,16 +155,15 @@ const planWanted = (observed: Observed, agent: ContainerView, optIn: Valid, rule
   const runsAlready = observed.phase === "released";
   const isLost = (engine: string): boolean =>
     runsAlready && !runs(observed.sandboxes.find((sandbox) => sandbox.engine === engine));
-  return {
-    status: "provisioning",
-    actions: [
-      ...(join && !(network in agent.networks) ? [{ kind: "join", network } as const] : []),
-      ...lacking
-        .filter((engine) => observed.jobs[engine]?.state !== "running")
-        .map((engine) => ({ kind: "provision", engine, network, lost: isLost(engine) }) as const),
-      ...(runsAlready ? [] : holdBack(observed, agent, optIn)),
-    ],
-  };
+  const make = [
+    ...(join && !(network in agent.networks) ? [{ kind: "join", network } as const] : []),
+    ...lacking
+      .filter((engine) => observed.jobs[engine]?.state !== "running")
+      .map((engine) => ({ kind: "provision", engine, network, lost: isLost(engine) }) as const),
+  ];
+  const hold = runsAlready ? [] : holdBack(observed, agent, optIn);
+  // One that runs is held before anything else is asked of a busy Engine; one that does not gains a head start.
+  return { status: "provisioning", actions: agent.status === "running" ? [...hold, ...make] : [...make, ...hold] };
 };
 
 const isReady = (observed: Observed, engine: string): boolean => {

@@ -45,7 +45,9 @@ export const createProvisioner = (
   const { log } = options;
 
   const names = (): string[] =>
-    [...owners.values()].flatMap((entries) => [...entries.values()].map(({ name }) => name));
+    [...owners.values()].flatMap((entries) =>
+      [...entries.values()].filter(({ job }) => job.state !== "failed").map(({ name }) => name),
+    );
 
   const start: Provisioner["start"] = (request, { lost, existing }) => {
     const { ownerContainer, agentId, engine } = request;

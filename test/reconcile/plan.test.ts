@@ -79,10 +79,10 @@ rows("provisioning (contract 4.1)", [
     actions: [provision("postgres"), provision("redis"), arm],
   },
   {
-    title: "an agent that runs already is marked and paused while its sandboxes are made",
+    title: "an agent that runs already is marked and paused before its sandboxes are made",
     given: {},
     status: "provisioning",
-    actions: [provision("redis"), arm, hold],
+    actions: [arm, hold, provision("redis")],
   },
   {
     title: "what is being made is not begun a second time",
@@ -511,7 +511,7 @@ rows("the end (contract 5)", [
     title: "such an owner is provisioned again, under hold, when it starts",
     given: { agent: agentView({ createdAt: t0 - 300_000 }), phase: "armed" },
     status: "provisioning",
-    actions: [provision("redis"), hold],
+    actions: [hold, provision("redis")],
   },
 ]);
 

@@ -672,7 +672,7 @@ describe("a sidecar that is switched off", () => {
     await sidecar.tick();
     expect(life.fake.writes()).toEqual([]);
     expect(life.of("agent.seen")).toHaveLength(2);
-    expect(life.of("watch.changed")[0]).toMatchObject({ agent: "ada", actions: ["provision", "arm", "hold"] });
+    expect(life.of("watch.changed")[0]).toMatchObject({ agent: "ada", actions: ["arm", "hold", "provision"] });
   });
 
   it("keeps nobody waiting at the health gate for what it will not do", async () => {
