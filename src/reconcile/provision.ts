@@ -1,15 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { labels } from "../contract/labels.ts";
 import type { Log } from "../contract/log-events.ts";
-import { passwordBytes, toOwner, toSandboxName } from "../contract/names.ts";
+import { passwordBytes, toSandboxName } from "../contract/names.ts";
 import type { Refusal } from "../contract/refusal.ts";
 import type { SandboxEngine } from "../engines/engine.ts";
-import { EngineFaultError, EngineRejectedError, isCancelled, toError } from "../errors.ts";
+import { EngineFaultError, EngineRejectedError, isCancelled } from "../errors.ts";
 import { awaitReady } from "./await-ready.ts";
 import { inspectOwner } from "./observe.ts";
 import { isAlive, isEnded } from "./observed.ts";
 import type { ContainerView, DockerPort, Reach } from "./ports.ts";
 import { RefusedError } from "./refused-error.ts";
+import { explainExit, explainSilence, refuseSandbox } from "./sandbox-failure.ts";
+import { toSpecification } from "./sandbox-specification.ts";
 
 export interface ProvisionRequest {
   readonly engine: SandboxEngine;
@@ -35,8 +37,6 @@ export type Provisioned =
   | { readonly kind: "ready"; readonly containerId: string; readonly password: string }
   | { readonly kind: "failed"; readonly refusal: Refusal };
 
-/** Of the tmpfs' share of the memory limit: a full disk must not kill the server that has to say so. */
-const tmpfsShare = 0.75;
 /** Names held by a sandbox that is just going are free within a moment. */
 const maxNameAttempts = 5;
 
@@ -55,7 +55,13 @@ export const provision = async (
     if (isCancelled(signal)) throw error;
     if (error instanceof RefusedError) return { kind: "failed", refusal: error.refusal };
     if (error instanceof EngineRejectedError || error instanceof EngineFaultError) {
-      return failed(request, "SANDBOX_REJECTED", `The Engine refused it: ${error.message}.`, error.remediate);
+      const refusal = refuseSandbox(
+        request.engine,
+        "SANDBOX_REJECTED",
+        `The Engine refused it: ${error.message}.`,
+        error.remediate,
+      );
+      return { kind: "failed", refusal };
     }
     throw error;
   }
@@ -76,13 +82,13 @@ const makeOne = async (
     const { id, password } = await createOrAdopt(name, request, options, signal);
     signal.throwIfAborted();
 
-    if ((await docker.startContainer(id)) === "gone")
-      throw new RefusedError(exitedRefusal(request, "it was removed", []));
+    await docker.startContainer(id);
     const view = await docker.inspectContainer(id);
-    if (!view || !isAlive(view.status)) throw new RefusedError(await explainExit(request, docker, id, password));
+    if (!view || !isAlive(view.status)) throw new RefusedError(await explainExit(engine, docker, { id, password }));
     const host = view.networks[request.network] || Object.values(view.networks).find((address) => address !== "");
     if (!host) {
-      return failed(request, "SANDBOX_REJECTED", `It got no address on the network ${request.network}.`, networkRemedy);
+      const message = `It got no address on the network ${request.network}.`;
+      throw new RefusedError(refuseSandbox(engine, "SANDBOX_REJECTED", message, networkRemedy));
     }
     await reaching;
     const readiness = await awaitReady(
@@ -93,14 +99,11 @@ const makeOne = async (
         signal,
       },
     );
-    if (readiness.kind === "exited") throw new RefusedError(await explainExit(request, docker, id, password));
+    if (readiness.kind === "exited") throw new RefusedError(await explainExit(engine, docker, { id, password }));
     if (readiness.kind === "timeout") {
-      const tail = await readTail(docker, id, password);
-      return failed(
-        request,
-        "SANDBOX_NOT_READY",
-        `It answered no login at ${host}:${engine.port} within ${engine.readyWithinMs / 1000} s (last: ${readiness.lastError}).${tail}`,
-        "If it cannot be reached at all, run the sidecar as a container on this Engine; if it is slow, give it more CPU or memory.",
+      const address = `${host}:${engine.port}`;
+      throw new RefusedError(
+        await explainSilence(engine, docker, { id, password, address, lastError: readiness.lastError }),
       );
     }
     return { kind: "ready", containerId: id, password };
@@ -122,7 +125,7 @@ const createOrAdopt = async (
     const image = options.images[engine.name] ?? engine.image;
     const volumes = await options.ensureImage(image, signal);
     signal.throwIfAborted();
-    const created = await docker.createContainer(specify(name, request, options, { image, volumes, password }));
+    const created = await docker.createContainer(toSpecification(name, request, options, { image, volumes, password }));
     if (created !== "conflict" && created !== "no-image") return { id: created, password };
     if (created === "conflict") {
       const holder = await docker.inspectContainer(name);
@@ -139,14 +142,14 @@ const createOrAdopt = async (
     }
     if (attempt >= maxNameAttempts) {
       throw new RefusedError(
-        failed(
-          request,
+        refuseSandbox(
+          engine,
           created === "conflict" ? "NAME_TAKEN" : "IMAGE_UNAVAILABLE",
           created === "conflict"
             ? `Its name ${name} stays taken though its holder was removed.`
             : `The image ${image} vanishes as soon as it is there.`,
           "See what else works on this Engine, then recreate the agent.",
-        ).refusal,
+        ),
       );
     }
   }
@@ -169,83 +172,13 @@ const judgeHolder = async (
     if (!ownerView || isEnded(ownerView.status)) return "stale";
   }
   throw new RefusedError(
-    failed(
-      request,
+    refuseSandbox(
+      request.engine,
       "NAME_TAKEN",
       `The name ${holder.name} is taken by the container ${holder.id.slice(0, 12)}, which is not this agent's sandbox.`,
       `Remove or rename that container, or give the agent another id (label ${labels.agentId}).`,
-    ).refusal,
+    ),
   );
 };
 
-const specify = (
-  name: string,
-  { engine, agentId, ownerContainer, network }: ProvisionRequest,
-  { installation, memoryBytes, cpus }: ProvisionOptions,
-  { image, volumes, password }: { image: string; volumes: readonly string[]; password: string },
-) => {
-  const covered = engine.dataPath !== undefined && volumes.some((path) => `${engine.dataPath}/`.startsWith(`${path}/`));
-  return {
-    name,
-    image,
-    environment: { ...engine.environment, [engine.passwordVariable]: password },
-    command: engine.command,
-    labels: {
-      [labels.sandbox]: "1",
-      [labels.owner]: toOwner(agentId),
-      [labels.ownerContainer]: ownerContainer,
-      [labels.engine]: engine.name,
-      [labels.installation]: installation,
-    },
-    network,
-    tmpfs: engine.dataPath !== undefined && !covered ? [...volumes, engine.dataPath] : volumes,
-    tmpfsBytes: Math.floor(memoryBytes * tmpfsShare),
-    memoryBytes,
-    cpus,
-  };
-};
-
 const networkRemedy = "Look at that network (docker network inspect) and recreate the agent.";
-
-const failed = (
-  { engine }: ProvisionRequest,
-  error: Refusal["error"],
-  message: string,
-  remediate: string,
-): Provisioned & { kind: "failed" } => ({
-  kind: "failed",
-  refusal: { error, message: `Sandbox ${engine.name}: ${message}`, remediate, missing: [engine.name] },
-});
-
-const exitedRefusal = (request: ProvisionRequest, how: string, hints: readonly string[], tail = ""): Refusal =>
-  failed(
-    request,
-    "SANDBOX_EXITED",
-    `Its server ended before it was ready: ${how}.${tail}`,
-    [...hints, "Correct the cause and recreate the agent."].join(" "),
-  ).refusal;
-
-const explainExit = async (
-  request: ProvisionRequest,
-  docker: DockerPort,
-  id: string,
-  password: string,
-): Promise<Refusal> => {
-  const view = await docker.inspectContainer(id);
-  if (!view) return exitedRefusal(request, "the container was removed", []);
-  const tail = await readTail(docker, id, password);
-  return view.oomKilled || view.exitCode === 137
-    ? exitedRefusal(
-        request,
-        `exit code ${view.exitCode}, killed, most likely out of memory`,
-        ["Raise ROBOCO_SANDBOX_MEMORY."],
-        tail,
-      )
-    : exitedRefusal(request, `exit code ${view.exitCode}`, [], tail);
-};
-
-/** The server's last words, its password taken out. */
-const readTail = async (docker: DockerPort, id: string, password: string): Promise<string> => {
-  const lines = await docker.readLogTail(id).catch((error) => [`(no log: ${toError(error).message})`]);
-  return lines.length === 0 ? "" : ` Its last log lines: ${lines.join(" | ").replaceAll(password, "***")}`;
-};
