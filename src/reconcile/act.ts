@@ -7,6 +7,7 @@ import type { Refusal } from "../contract/refusal.ts";
 import type { Registry } from "../engines/registry.ts";
 import { EngineFaultError, EngineRejectedError, toError } from "../errors.ts";
 import type { Delivery } from "./deliver.ts";
+import { joinFallbackNetwork, removeFallbackNetwork } from "./fallback-network.ts";
 import type { Sight } from "./observe.ts";
 import { isAlive } from "./observed.ts";
 import type { Action } from "./plan.ts";
@@ -141,29 +142,6 @@ const removeSandboxes = async (reason: string, sight: Sight, hands: Hands): Prom
   const failure = results.find((result) => result.status === "rejected");
   if (failure) throw toError(failure.reason);
   if (reason === "gone" || reason === "ended") log("agent.gone", { agent: agentId, container: key });
-};
-
-const joinFallbackNetwork = async (key: string, { docker, installation }: Hands): Promise<void> => {
-  for (let attempt = 1; ; attempt += 1) {
-    if (!(await docker.inspectNetwork(fallbackNetwork))) {
-      await docker.createNetwork(fallbackNetwork, { [labels.sandbox]: "1", [labels.installation]: installation });
-    }
-    try {
-      return await docker.connectNetwork(fallbackNetwork, key);
-    } catch (error) {
-      // The end of another agent, its last user until now, may have taken it away in between.
-      if (!(error instanceof EngineRejectedError && error.status === 404) || attempt === 3) throw error;
-    }
-  }
-};
-
-/** Ours alone, and only when no container in any state refers to it: an ended agent could not start without it. */
-export const removeFallbackNetwork = async ({
-  docker,
-  installation,
-}: Pick<Hands, "docker" | "installation">): Promise<void> => {
-  const network = await docker.inspectNetwork(fallbackNetwork);
-  if (network?.labels[labels.installation] === installation) await docker.removeNetworkIfUnused(fallbackNetwork);
 };
 
 const maxAttempts = 3;

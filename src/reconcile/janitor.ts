@@ -1,7 +1,7 @@
 import { hasAgentLabel, labels } from "../contract/labels.ts";
 import type { Log } from "../contract/log-events.ts";
 import { toError } from "../errors.ts";
-import { removeFallbackNetwork } from "./act.ts";
+import { removeFallbackNetwork } from "./fallback-network.ts";
 import type { Clock, DockerPort } from "./ports.ts";
 
 /** Keys of everything there is to look at: agents, owners of sandboxes, and owners whose sandboxes are being made. */
