@@ -16,6 +16,7 @@ import { startHttp } from "./http/server.ts";
 import { createControlLoop } from "./reconcile/control-loop.ts";
 import { createDelivery } from "./reconcile/deliver.ts";
 import { createEnsureImage } from "./reconcile/ensure-image.ts";
+import { createLookAhead } from "./reconcile/head-start.ts";
 import { createListKeys, sweepOwnerless } from "./reconcile/janitor.ts";
 import { createObserve, type Delivered } from "./reconcile/observe.ts";
 import type { Status } from "./reconcile/plan.ts";
@@ -59,6 +60,7 @@ const assemble = async ({ config, registry, log }: AppOptions, onSettled: (key: 
   const vocabulary = { engines: registry.map(({ name }) => name), roles: Object.keys(roles), installation };
   const reconcileOptions = {
     observe: createObserve(docker, vocabulary, provisioner, deliveries),
+    lookAhead: createLookAhead(docker, vocabulary),
     hands: { docker, delivery: createDelivery(docker, registry, deliveries), provisioner, registry, installation, log },
     clock,
     rules: {

@@ -15,6 +15,7 @@ export const toSummary = (info: ContainerInfo): ContainerSummary => ({
   status: info.State as ContainerStatus,
   createdAt: info.Created * 1000,
   labels: info.Labels ?? {},
+  networkMode: info.HostConfig?.NetworkMode ?? "",
   networks: toNetworks(info.NetworkSettings?.Networks),
 });
 

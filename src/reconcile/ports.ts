@@ -71,6 +71,7 @@ export interface ContainerSummary {
   /** ms since the epoch, by the Engine's clock, whole seconds. */
   readonly createdAt: number;
   readonly labels: Labels;
+  readonly networkMode: string;
   /** Address by network name; "" while it has none. */
   readonly networks: Readonly<Record<string, string>>;
 }
@@ -88,7 +89,6 @@ export interface ContainerView extends ContainerSummary {
   readonly exitCode: number;
   readonly oomKilled: boolean;
   readonly environment: Readonly<Record<string, string>>;
-  readonly networkMode: string;
   readonly mounts: readonly Mount[];
   readonly readonlyRootfs: boolean;
   /** Program and arguments of its first process. */

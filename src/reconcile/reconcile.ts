@@ -1,10 +1,12 @@
 import type { Log } from "../contract/log-events.ts";
+import type { OptIn } from "../contract/opt-in.ts";
 import { toError } from "../errors.ts";
 import { act, type Hands } from "./act.ts";
+import { type Ahead, planHeadStart } from "./head-start.ts";
 import type { Sight } from "./observe.ts";
 import { isAlive } from "./observed.ts";
 import { type Action, type Plan, plan, type Rules, type Status } from "./plan.ts";
-import type { Clock } from "./ports.ts";
+import type { Clock, ContainerSummary } from "./ports.ts";
 import { RefusedError } from "./refused-error.ts";
 
 export interface Outcome {
@@ -22,6 +24,7 @@ export interface Outcome {
 
 export interface ReconcileOptions {
   readonly observe: (key: string) => Promise<Sight>;
+  readonly lookAhead: (key: string) => Promise<Ahead | undefined>;
   readonly hands: Hands;
   readonly clock: Clock;
   readonly rules: Rules;
@@ -42,9 +45,10 @@ export const createReconcile = (options: ReconcileOptions) => {
 
   return async (key: string): Promise<Outcome> => {
     try {
+      if (options.enabled && !options.only && !seen.has(key)) await headStart(key);
       const sight = await observe(key);
       const planned = plan(sight, clock.now(), rules);
-      announce(key, sight);
+      if (sight.agent) announce(sight.agent, sight.agentId, sight.optIn);
       const actions = (options.only?.includes(planned.status) ?? true) ? planned.actions : [];
       if (!options.enabled) {
         if (actions.length > 0)
@@ -82,12 +86,26 @@ export const createReconcile = (options: ReconcileOptions) => {
     return false;
   }
 
-  function announce(key: string, sight: Sight): void {
-    if (seen.has(key) || !sight.agent || sight.optIn.kind === "stranger") return;
-    seen.add(key);
-    const { optIn, agentId, agent } = sight;
+  /** While a container starts, the Engine answers no question about it alone: what a list tells of it is enough to begin. */
+  async function headStart(key: string): Promise<void> {
+    const { provisioner, registry } = hands;
+    const found = await options.lookAhead(key);
+    const start = found && planHeadStart(found, clock.now(), rules.network);
+    if (!start) return;
+    announce(start.agent, start.agentId, start.optIn);
+    for (const engine of registry.filter(({ name }) => start.optIn.engines.includes(name))) {
+      provisioner.start(
+        { engine, agentId: start.agentId, ownerContainer: key, network: start.network, password: undefined },
+        { lost: false, existing: found.existing },
+      );
+    }
+  }
+
+  function announce({ id, name, status }: ContainerSummary, agentId: string, optIn: OptIn): void {
+    if (seen.has(id) || optIn.kind === "stranger") return;
+    seen.add(id);
     const asks = optIn.kind === "valid" ? { engines: optIn.engines, role: optIn.role, hold: optIn.hold } : {};
-    log("agent.seen", { agent: agentId, container: key, name: agent.name, state: agent.status, ...asks });
+    log("agent.seen", { agent: agentId, container: id, name, state: status, ...asks });
   }
 
   function toOutcome(key: string, planned: Plan, actions: readonly Action[], sight: Sight): Outcome {

@@ -3,7 +3,7 @@ import { labels } from "../contract/labels.ts";
 import { fallbackNetwork } from "../contract/names.ts";
 import type { Refusal } from "../contract/refusal.ts";
 import type { Registry } from "../engines/registry.ts";
-import type { ContainerView, Mount } from "./ports.ts";
+import type { ContainerSummary, ContainerView, Mount } from "./ports.ts";
 
 const sharedDirectory = "/roboco";
 
@@ -89,7 +89,7 @@ const checkSharedMount = (agent: ContainerView): Refusal[] => {
   ];
 };
 
-const checkNetwork = (agent: ContainerView): Refusal[] => {
+export const checkNetwork = (agent: ContainerSummary): Refusal[] => {
   const mode = agent.networkMode;
   const reason =
     mode === "host"
@@ -114,7 +114,7 @@ const builtIn = new Set(["", "default", "bridge", "host", "none"]);
 
 /** The network that an agent and its sandboxes share, and whether the agent has to be joined to it first. */
 export const chooseNetwork = (
-  agent: ContainerView,
+  agent: ContainerSummary,
   configured: string | undefined,
 ): { readonly network: string; readonly join: boolean } => {
   const own = Object.keys(agent.networks);

@@ -112,7 +112,15 @@ describe("listContainers", () => {
       json(200, [{ Id: "x", Names: ["/ada"], State: "exited", Created: 1_700_000_000, Labels: null }]),
     ]);
     await expect(world.port.listContainers(["a=1", "b"])).resolves.toEqual([
-      { id: "x", name: "ada", status: "exited", createdAt: 1_700_000_000_000, labels: {}, networks: {} },
+      {
+        id: "x",
+        name: "ada",
+        status: "exited",
+        createdAt: 1_700_000_000_000,
+        labels: {},
+        networkMode: "",
+        networks: {},
+      },
     ]);
     const query = world.engine.calls[0]?.query;
     expect(query?.get("all")).toBe("true");

@@ -1,5 +1,6 @@
 import { files, parsePhase } from "../../src/contract/delivery.ts";
 import { createDelivery } from "../../src/reconcile/deliver.ts";
+import { createLookAhead } from "../../src/reconcile/head-start.ts";
 import { createListKeys } from "../../src/reconcile/janitor.ts";
 import { createObserve, type Delivered } from "../../src/reconcile/observe.ts";
 import { createProvisioner } from "../../src/reconcile/provisioner.ts";
@@ -26,6 +27,7 @@ const createSidecar = (
   const vocabulary = { engines: registry.map(({ name }) => name), roles: ["developer", "qa"], installation: "default" };
   const reconcile = createReconcile({
     observe: createObserve(fake.docker, vocabulary, provisioner, deliveries),
+    lookAhead: createLookAhead(fake.docker, vocabulary),
     hands: {
       docker: fake.docker,
       delivery: createDelivery(fake.docker, registry, deliveries),
