@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import Docker from "dockerode";
 import { postgres } from "../src/engines/postgres.ts";
@@ -85,7 +85,7 @@ const both = [
 ];
 const all = images.mongo ? ["postgres", "redis", "mongo"] : ["postgres", "redis"];
 const plain = { docker, events, network, agentImage: images.agent };
-console.log(`Docker ${engine.version}, ${rounds} rounds; one to warm up`);
+console.log(`Docker ${engine.version}, ${rounds} rounds, one to warm up. Few rounds or a busy machine prove nothing.`);
 for (let round = 0; round <= rounds; round += 1) {
   const results: Record<string, number> = {
     "plain script, Postgres + Redis": await makePlainly(both, plain),
@@ -130,6 +130,7 @@ console.log(
 );
 
 await sidecar[Symbol.asyncDispose]();
+await rm(sidecar.sharedDir, { recursive: true, force: true });
 events.stop();
 await docker.getNetwork(network).remove();
 await engine.stop();

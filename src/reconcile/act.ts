@@ -8,12 +8,13 @@ import type { Registry } from "../engines/registry.ts";
 import { EngineFaultError, EngineRejectedError, toError } from "../errors.ts";
 import type { Delivery } from "./deliver.ts";
 import { joinFallbackNetwork, removeFallbackNetwork } from "./fallback-network.ts";
-import type { Sight } from "./observe.ts";
+import { listSandboxes, type Sight } from "./observe.ts";
 import { isAlive } from "./observed.ts";
 import type { Action } from "./plan.ts";
 import type { ContainerView, DockerPort } from "./ports.ts";
 import type { Provisioner } from "./provisioner.ts";
 import { RefusedError } from "./refused-error.ts";
+import { checkRunDirectory } from "./requirements.ts";
 
 export interface Hands {
   readonly docker: DockerPort;
@@ -99,9 +100,11 @@ const launcherLookMs = 25;
 
 /** Our launcher has not let the agent's own code run: it says why on the agent's own log, and ends. */
 const leavesByItself = async (agent: ContainerView, docker: DockerPort): Promise<boolean> => {
-  if (!agent.command.includes(launcher)) return false;
+  // One that sees no refusal does not end.
+  if (!agent.command.includes(launcher) || checkRunDirectory(agent).length > 0) return false;
   if (agent.status === "paused") await docker.unpauseContainer(agent.id);
-  for (let waitedMs = 0; waitedMs < launcherExitMs; waitedMs += launcherLookMs) {
+  const startedAt = performance.now();
+  while (performance.now() - startedAt < launcherExitMs) {
     const now = await docker.inspectContainer(agent.id);
     if (!now || !isAlive(now.status)) return true;
     await delay(launcherLookMs);
@@ -126,17 +129,14 @@ const removeSandboxes = async (reason: string, sight: Sight, hands: Hands): Prom
   const startedAt = performance.now();
   await provisioner.cancel(key);
   // What a cancelled job had just made is not in what was observed before.
-  const sandboxes = await docker.listContainers([
-    `${labels.sandbox}=1`,
-    `${labels.installation}=${installation}`,
-    `${labels.ownerContainer}=${key}`,
-  ]);
+  const isSeen = Object.values(sight.jobs).every(({ state }) => state !== "running");
+  const sandboxes = isSeen ? sight.sandboxes : await listSandboxes(docker, installation, key);
   const results = await Promise.allSettled(
-    sandboxes.map(async ({ id, labels: its, networks }, index) => {
-      if (index > 0) for (const network of Object.keys(networks)) await docker.disconnectNetwork(network, id);
+    sandboxes.map(async ({ id, engine, networks }, index) => {
+      if (index > 0) for (const network of networks) await docker.disconnectNetwork(network, id);
       await docker.removeContainer(id);
       const durationMs = Math.round(performance.now() - startedAt);
-      log("sandbox.removed", { agent: agentId, container: key, engine: its[labels.engine] ?? "", reason, durationMs });
+      log("sandbox.removed", { agent: agentId, container: key, engine, reason, durationMs });
     }),
   );
   const failure = results.find((result) => result.status === "rejected");

@@ -85,12 +85,23 @@ export const toLife = ({ startedAt, finishedAt }: ContainerView): string => `${s
 
 const nothingDelivered: Delivered = { life: "", files: {}, passwords: {} };
 
+/** The sandboxes of one owner, as they are now. */
+export const listSandboxes = async (docker: DockerPort, installation: string, owner: string): Promise<SandboxView[]> =>
+  (
+    await docker.listContainers([
+      `${labels.sandbox}=1`,
+      `${labels.installation}=${installation}`,
+      `${labels.ownerContainer}=${owner}`,
+    ])
+  ).map(toSandboxView);
+
 const toSandboxView = (sandbox: ContainerSummary): SandboxView => ({
   id: sandbox.id,
   name: sandbox.name,
   engine: sandbox.labels[labels.engine] ?? "",
   status: sandbox.status,
   createdAt: sandbox.createdAt,
+  networks: Object.keys(sandbox.networks),
 });
 
 const findPeers = (

@@ -26,6 +26,7 @@ export interface SandboxView {
   readonly engine: string;
   readonly status: ContainerStatus;
   readonly createdAt: number;
+  readonly networks: readonly string[];
 }
 
 export interface Peer {

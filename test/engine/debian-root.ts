@@ -46,7 +46,16 @@ export async function debianRoot(recipe: DebianRecipe, cacheDir: string): Promis
   });
 }
 
-async function needTool(name: string): Promise<void> {
+/** Two roots at once must not install it twice: apt has one lock. */
+const installing = new Map<string, Promise<void>>();
+
+const needTool = (name: string): Promise<void> => {
+  const needed = installing.get(name) ?? install(name);
+  installing.set(name, needed);
+  return needed;
+};
+
+async function install(name: string): Promise<void> {
   const directories = (process.env.PATH ?? "").split(":");
   if (directories.some((directory) => existsSync(join(directory, name)))) return;
   console.error(`engine: installing ${name}`);

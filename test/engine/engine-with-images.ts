@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { defaultCacheDir, makeOnce } from "./cache.ts";
 import { copyDataRoot } from "./data-root.ts";
 import { ensureImages, type Images, imagesKey } from "./images.ts";
+import { baseTar, nodeModules } from "./stand-ins.ts";
 import { type EngineOptions, type PrivateEngine, startEngine } from "./start-engine.ts";
 
 /**
@@ -15,6 +16,8 @@ export async function startEngineWithImages(
   const { suite = "trixie", cacheDir = defaultCacheDir(), mongo = true } = options;
   const full = join(cacheDir, `images-${suite}-${await imagesKey()}`);
   const seed = mongo || existsSync(full) ? full : `${full}-without-mongo`;
+  // What the images are made of does not wait for the engine; a failure shows where it is awaited.
+  if (!existsSync(seed)) for (const part of [baseTar(cacheDir), nodeModules("agent", cacheDir)]) part.catch(() => {});
   const engine = await startEngine({ ...options, seed: existsSync(seed) ? seed : undefined });
   try {
     const images = await ensureImages(engine, { cacheDir, mongo });

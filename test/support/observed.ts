@@ -41,6 +41,7 @@ export const sandboxView = (engine: string, over: Partial<SandboxView> = {}): Sa
   engine,
   status: "running",
   createdAt: t0,
+  networks: ["shop_default"],
   ...over,
 });
 

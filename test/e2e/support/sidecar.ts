@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -60,10 +60,7 @@ export const startSidecar = async (
     });
   }
   if (child.stdout) createInterface({ input: child.stdout }).on("line", (text) => lines.push(JSON.parse(text)));
-  const exit = once(child, "exit").then(async ([code, signal]) => {
-    if (!environment.ROBOCO_SHARED_DIR) await rm(sharedDir, { recursive: true, force: true });
-    return signal ? -1 : (code as number);
-  });
+  const exit = once(child, "exit").then(([code, signal]) => (signal ? -1 : (code as number)));
   let hasExited = false;
   void exit.then(() => {
     hasExited = true;

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
 import Docker from "dockerode";
 import { extract } from "tar-stream";
 import { inject } from "vitest";
@@ -28,6 +29,7 @@ export class World implements AsyncDisposable {
   readonly images = this.engine.images;
   readonly #containers = new Set<string>();
   readonly #volumes = new Set<string>();
+  readonly #directories = new Set<string>();
 
   constructor() {
     this.docker = new Docker({ socketPath: this.engine.dockerHost.replace("unix://", "") });
@@ -39,7 +41,7 @@ export class World implements AsyncDisposable {
     return world;
   }
 
-  sidecar(environment: Record<string, string> = {}, args: readonly string[] = []): Promise<Sidecar> {
+  async sidecar(environment: Record<string, string> = {}, args: readonly string[] = []): Promise<Sidecar> {
     const settings = {
       DOCKER_HOST: this.engine.dockerHost,
       ROBOCO_INSTALLATION: this.installation,
@@ -48,7 +50,9 @@ export class World implements AsyncDisposable {
       ...(this.images.mongo ? { ROBOCO_SANDBOX_MONGO_IMAGE: this.images.mongo } : {}),
       ...environment,
     };
-    return startSidecar(settings, args);
+    const sidecar = await startSidecar(settings, args);
+    this.#directories.add(sidecar.sharedDir);
+    return sidecar;
   }
 
   /** A created agent of this installation, on this world's network. Runs node by default, for ever. */
@@ -202,6 +206,8 @@ export class World implements AsyncDisposable {
           .catch(() => {}),
       ),
     );
+    // Last: an Engine makes the source of a bind mount anew for a container that starts without it.
+    for (const directory of this.#directories) await rm(directory, { recursive: true, force: true });
     for (const volume of this.#volumes)
       await this.docker
         .getVolume(volume)
