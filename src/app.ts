@@ -24,9 +24,6 @@ import { createProvisioner } from "./reconcile/provisioner.ts";
 import { createReadiness } from "./reconcile/readiness.ts";
 import { createReconcile } from "./reconcile/reconcile.ts";
 
-/** Teardowns that are due at a stop have this long; compose's default stop grace is 10 s. */
-const drainDeadlineMs = 8000;
-
 export interface AppOptions {
   readonly config: Config;
   readonly registry: Registry;
@@ -90,6 +87,7 @@ export const run = async (options: AppOptions & { stop: AbortSignal; logLevel?: 
     agents: readiness.countAgents,
   });
   const log = metrics.counting(options.log);
+  stop.addEventListener("abort", () => log("sidecar.stopping", { pending: readiness.health().pending.length }));
   await using http = await startHttp(config.listen, { health: readiness.health, registry: metrics.registry });
   let wake: (key: string, retry: unknown) => void = () => {};
   const parts = await assemble({ ...options, log }, (key, retry) => wake(key, retry));
@@ -125,9 +123,13 @@ export const run = async (options: AppOptions & { stop: AbortSignal; logLevel?: 
   };
   await loop.run(stop);
 
-  log("sidecar.stopping", { pending: readiness.health().pending.length });
   await parts.provisioner.cancelAll();
-  if (config.enabled) await withDeadline(pass(parts, ["gone"], { teardownGraceMs: 0 }), drainDeadlineMs, log);
+  if (config.enabled) {
+    // What cannot be done now is left to the next start: nothing is lost with this process.
+    await pass(parts, ["gone"], { teardownGraceMs: 0 }).catch((error) =>
+      log("reconcile.retried", { step: "drain", err: toError(error) }),
+    );
+  }
   log("sidecar.stopped");
 };
 
@@ -163,16 +165,4 @@ const begin = async (options: AppOptions, log: Log, engine: EngineClient, port: 
 const publish = async (config: Config, roles: Parts["roles"], log: Log): Promise<void> => {
   const { hash, roles: published, changed } = await publishShared({ sharedDir: config.sharedDir, roles });
   log("manifest.published", { directory: config.sharedDir, roles: published, hash, changed });
-};
-
-const withDeadline = async (work: Promise<unknown>, deadlineMs: number, log: Log): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done within ${deadlineMs / 1000} s`)), deadlineMs);
-  });
-  // What is not done now is left to the next start: nothing is lost with this process.
-  await Promise.race([work, deadline]).catch((error) =>
-    log("reconcile.retried", { step: "drain", err: toError(error) }),
-  );
-  clearTimeout(timer);
 };

@@ -30,19 +30,28 @@ const exitCodeOf = (error: Error): number => {
 };
 const configurationCodes = new Set(["ROLES_FILE_INVALID", "SHARED_DIR_UNUSABLE"]);
 
+/** Teardowns that are due at a stop have this long; Docker's own patience is 10 s. */
+const drainDeadlineMs = 8000;
+
 const commands: Readonly<Record<string, (args: readonly string[]) => Promise<number>>> = {
   run: async (args) => {
     expectArguments(args, 0);
     const config = loadConfig(registry);
+    const log = createLog({ level: config.logLevel, version });
     const stop = new AbortController();
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
       process.on(signal, () => {
         if (stop.signal.aborted) process.exit(1); // asked twice: now
         stop.abort();
+        // An Engine that does not answer must not hold up an end that was asked for; the next start puts it right.
+        setTimeout(() => {
+          log("sidecar.stopped", { unfinished: true });
+          process.exit(0);
+        }, drainDeadlineMs).unref();
       });
     }
     const { run } = await import("./app.ts");
-    await run({ config, registry, log: createLog({ level: config.logLevel, version }), stop: stop.signal });
+    await run({ config, registry, log, stop: stop.signal });
     return 0;
   },
 

@@ -1,4 +1,6 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { type Command, linesOf, runCommand, startCommand } from "../support/command.ts";
 import { createFakeEngine, type FakeEngine, json } from "../support/fake-engine.ts";
@@ -131,6 +133,25 @@ describe("a running sidecar", () => {
     expect(events[0]).toBe("sidecar.started");
     expect(events.slice(-2)).toEqual(["sidecar.stopping", "sidecar.stopped"]);
   });
+
+  it("ends on SIGTERM though its Engine has stopped to answer, and says that it left something undone", async () => {
+    await using engine = await createIdleEngine();
+    engine.on("GET", "/containers/json", (...args) => {
+      if (engine.callsTo("GET", /^\/events$/).length === 0) json(200, [])(...args);
+    });
+    const sharedDir = mkdtempSync(join(tmpdir(), "roboco-shared-"));
+    const command = startCommand([], {
+      ...noEngine,
+      DOCKER_HOST: `unix://${engine.socketPath}`,
+      ROBOCO_SANDBOX_DB_ENABLED: "true",
+      ROBOCO_SHARED_DIR: sharedDir,
+    });
+    await ready(engine);
+    const { code, stdout } = await stopped(command, "SIGTERM");
+    expect(code).toBe(0);
+    expect(linesOf(stdout).at(-1)).toMatchObject({ event: "sidecar.stopped", unfinished: true });
+    rmSync(sharedDir, { recursive: true });
+  }, 60_000);
 
   it("makes no call that changes anything while it is switched off", async () => {
     await using engine = await createIdleEngine();
