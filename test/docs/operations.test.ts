@@ -13,6 +13,7 @@ describe("docs/operations.md", () => {
   it("has every metric's labels", async () => {
     const { registry } = createMetrics({ isConnected: () => true, isReady: () => true, agents: () => 0 });
     for (const row of readTable("docs/operations.md", "Metric")) {
+      // The type does not tell the labels that every metric has.
       const metric = registry.getSingleMetric(code(row.Metric)) as unknown as { labelNames: readonly string[] };
       expect(codes(row.Labels), row.Metric).toEqual([...metric.labelNames]);
     }

@@ -184,14 +184,8 @@ test("strangers and other installations' agents are never written to", async () 
   await using _other = other;
   const stranger = await world.running({ services: "", labels: { unrelated: "yes" } });
   const theirs = await other.running({ services: "redis" });
-  const events: { action: string; id: string }[] = [];
-  const stream = await world.docker.getEvents({ filters: { container: [stranger.id, theirs.id] } });
-  stream.on("data", (chunk) => {
-    for (const line of String(chunk).trim().split("\n")) {
-      const { Action, Actor } = JSON.parse(line);
-      events.push({ action: Action, id: Actor.ID });
-    }
-  });
+  const events = await world.recordEvents({ container: [stranger.id, theirs.id] });
+  const actions = () => events.lines.map((line): string => JSON.parse(line).Action);
   await using sidecar = await world.sidecar({ ROBOCO_JANITOR_INTERVAL_SECONDS: "1" });
   await sidecar.line("resync.completed", ({ tick }) => tick === true);
   const mine = await world.running();
@@ -199,15 +193,13 @@ test("strangers and other installations' agents are never written to", async () 
   await mine.remove({ force: true });
   await world.gone();
   await stranger.exec({ Cmd: ["true"] }); // the stream is known to be alive by this one
-  await until("the marker arrives", () => events.some(({ action }) => action.startsWith("exec_create")));
-  expect(events.filter(({ action }) => !action.startsWith("exec_create"))).toEqual([]);
-  (stream as unknown as { destroy(): void }).destroy();
+  await until("the marker arrives", () => actions().some((action) => action.startsWith("exec_create")));
+  expect(actions().filter((action) => !action.startsWith("exec_create"))).toEqual([]);
+  events.stop();
 });
 
 test("no secret is in an event, a log line, a label, a command line or a health check", async () => {
-  const recorded: string[] = [];
-  const stream = await world.docker.getEvents();
-  stream.on("data", (chunk) => recorded.push(String(chunk)));
+  const recorded = await world.recordEvents();
   const sidecar = await world.sidecar({ ROBOCO_LOG_LEVEL: "trace" });
   await sidecar.line("sidecar.ready");
   const agent = await world.running({ services: world.images.mongo ? "postgres,redis,mongo" : "postgres,redis" });
@@ -225,11 +217,11 @@ test("no secret is in an event, a log line, a label, a command line or a health 
   await agent.remove({ force: true });
   const marker = randomBytes(4).toString("hex");
   const last = await world.running({ services: "", labels: { marker } });
-  await until("the marker arrives", () => recorded.some((text) => text.includes(marker)));
+  await until("the marker arrives", () => recorded.lines.some((text) => text.includes(marker)));
   await sidecar.stop();
-  const everything = [...recorded, ...seen, sidecar.output()].join("\n");
+  const everything = [...recorded.lines, ...seen, sidecar.output()].join("\n");
   expect(everything).toContain(agent.id);
   for (const secret of secrets) expect(everything).not.toContain(secret);
   await last.remove({ force: true });
-  (stream as unknown as { destroy(): void }).destroy();
+  recorded.stop();
 });

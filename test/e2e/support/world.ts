@@ -4,6 +4,7 @@ import Docker from "dockerode";
 import { extract } from "tar-stream";
 import { inject } from "vitest";
 import { labels } from "../../../src/contract/labels.ts";
+import { createLineSplitter } from "../../../src/docker/lines.ts";
 import { type Sidecar, startSidecar } from "./sidecar.ts";
 import { until } from "./until.ts";
 
@@ -81,8 +82,17 @@ export class World implements AsyncDisposable {
     return agent;
   }
 
-  adopt(containerId: string): void {
-    this.#containers.add(containerId);
+  /** Every line of the Engine's event stream from now on, as it is. */
+  async recordEvents(
+    filters: Record<string, string[]> = {},
+  ): Promise<{ readonly lines: readonly string[]; stop(): void }> {
+    const lines: string[] = [];
+    const connection = new AbortController();
+    const stream = await this.docker.getEvents({ filters, abortSignal: connection.signal });
+    const splitter = createLineSplitter((line) => lines.push(line));
+    stream.on("data", (chunk: Buffer) => splitter.write(chunk));
+    stream.on("error", () => {}); // its own end
+    return { lines, stop: () => connection.abort() };
   }
 
   async volume(): Promise<string> {
