@@ -129,12 +129,7 @@ export const createDocker = (docker: Docker): DockerPort => {
     inspectNetwork: (name) =>
       call(`inspect of network ${name}`, async () => {
         const network: Docker.NetworkInspectInfo = await docker.getNetwork(name).inspect();
-        return {
-          name: network.Name,
-          driver: network.Driver,
-          attachable: network.Attachable,
-          labels: network.Labels ?? {},
-        };
+        return { labels: network.Labels ?? {} };
       }).catch(answers({ 404: undefined })),
 
     createNetwork: (name, labels) =>

@@ -96,9 +96,6 @@ export interface ContainerView extends ContainerSummary {
 }
 
 export interface NetworkView {
-  readonly name: string;
-  readonly driver: string;
-  readonly attachable: boolean;
   readonly labels: Labels;
 }
 

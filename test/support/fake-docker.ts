@@ -60,7 +60,7 @@ export const createFakeDocker = () => {
   let now = t0;
 
   const addNetwork = (name: string, labels: NetworkView["labels"] = {}): void => {
-    networks.set(name, { name, driver: "bridge", attachable: false, labels });
+    networks.set(name, { labels });
   };
   addNetwork("shop_default");
 
